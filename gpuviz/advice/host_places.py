@@ -38,6 +38,10 @@ _UPLOAD_ADVICE = (
     "Otherwise compute or read it in pinned memory, made once with `cupyx.empty_pinned`, and "
     "upload it with `.set(...)` of an array on the GPU, which needs no copy on the host."
 )
+_ARGUMENT_ADVICE = (
+    "If the array does not change, convert it once, before the loop, with `jax.device_put` for "
+    "example: a function under `jax.jit` copies what it gets as a NumPy array in each call."
+)
 _LOADER_ADVICE = (
     "Let processes load batches ahead, with `DataLoader(..., num_workers=4, "
     "persistent_workers=True)`, more of them, or a larger `prefetch_factor`; or make a batch "
@@ -103,7 +107,8 @@ class HostPlace:
     def advice(self) -> str:
         """What to do about it."""
         if self.is_upload:
-            return _UPLOAD_ADVICE
+            is_native = self.work is not None and self.work.is_native
+            return _ARGUMENT_ADVICE if is_native else _UPLOAD_ADVICE
         if self.work is not None and self.work.loads:
             return _LOADER_ADVICE
         if self.makes_modules:

@@ -66,8 +66,10 @@ def joins_of_torch(device: "DeviceBlocks") -> Joins:
     place, call = device.place[used.block[touch]], used.call[touch]
     is_target = (place >= 0) & used.at_begin[touch] & (used.first[used.block[touch]] == call)
     is_target &= ~device.is_initial[place]
-    calls, first, count = np.unique(call[is_target], return_index=True, return_counts=True)
-    calls, targets = calls[count == 1], place[is_target][first[count == 1]]
+    # Unset bytes of the arguments may be the same address again.
+    made = np.unique(np.stack([call[is_target], place[is_target]]), axis=1)
+    calls, first, count = np.unique(made[0], return_index=True, return_counts=True)
+    calls, targets = calls[count == 1], made[1][first[count == 1]]
     found = np.searchsorted(calls, call)
     known = np.append(calls, -1)[found] == call
     touch, place, target = touch[known], place[known], targets[found[known]]

@@ -55,7 +55,9 @@ def places_between_calls(recording: "RecordingData", gaps: HostGaps) -> list[Hos
                 rows,
                 idle_ns=int(gaps.idle[rows].sum()),
                 host_ns=gaps.length[rows],
-                is_upload=is_staging(recording, stacks_of_place, rows, gaps.length[rows]),
+                is_upload=is_staging(
+                    recording, stacks_of_place, rows, gaps.length[rows], is_native=False
+                ),
             )
         )
     return places

@@ -144,7 +144,8 @@ def _place_of_work(recording: "RecordingData", found: _Sampled) -> HostPlace:
         calls,
         idle_ns=int(sampled.sum()),
         host_ns=sampled,
-        is_upload=not work.is_wait and is_staging(recording, stacks, calls, sampled),
+        is_upload=not work.is_wait
+        and is_staging(recording, stacks, calls, sampled, is_native=work.is_native),
         work=work,
         makes_modules=makes_modules(recording.call_stacks.frames(work.stack)),
     )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.analysis.derived_tables import derived
-from gpuviz.analysis.intervals import Intervals
+from gpuviz.analysis.intervals import Intervals, overlaps
 from gpuviz.analysis.launches import calls_of, user_frames
 from gpuviz.analysis.xla import threads_of_xla
 from gpuviz.data.codes import HOST_STATES, OWN_THREADS
@@ -108,6 +108,30 @@ def waits_beside_launches(recording: "RecordingData") -> "NDArray[Any]":
         count = np.searchsorted(others, end[rows[last]]) - np.searchsorted(others, since)
         beside[rows] = (count > 0)[np.cumsum(is_new) - 1]
     return beside
+
+
+@Once
+def waiting_stacks(recording: "RecordingData") -> "NDArray[Any]":
+    """Return the call stack that waits for the work of each row of ``host_samples``; 0 if none.
+
+    A thread without Python code works, as one of XLA's does that copies a function's arguments,
+    while the only thread with Python code waits for most of that time.
+    """
+    table = recording.tables["host_samples"]
+    found = np.zeros(table.num_rows, np.uint32)
+    threads, stacks = plain(table["thread"]), plain(table["stack"])
+    callers = [each for each in distinct(threads).tolist() if _runs_python(recording, each)]
+    if len(callers) != 1:
+        return found
+    waits = codes(table["state"], HOST_STATES) == _WAITING
+    by_caller = np.flatnonzero(waits & (threads == callers[0]) & (stacks != 0))
+    native = np.flatnonzero(~waits & (threads != callers[0]) & (stacks == 0))
+    time, end = plain(table["time"]), plain(table["end"])
+    by_caller = by_caller[np.argsort(time[by_caller], kind="stable")]
+    row, wait, begins, ends = overlaps(time[native], end[native], time[by_caller], end[by_caller])
+    is_most = 2 * (ends - begins) > (end - time)[native[row]]
+    found[native[row[is_most]]] = stacks[by_caller[wait[is_most]]]
+    return found
 
 
 def _gaps_before(recording: "RecordingData", thread: int) -> "tuple[NDArray[Any], NDArray[Any]]":

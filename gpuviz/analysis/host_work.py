@@ -7,7 +7,12 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz.analysis.derived_tables import derived
-from gpuviz.analysis.handovers import handing_threads, handovers, waits_beside_launches
+from gpuviz.analysis.handovers import (
+    handing_threads,
+    handovers,
+    waiting_stacks,
+    waits_beside_launches,
+)
 from gpuviz.analysis.intervals import Intervals, overlaps
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.preparation import PREPARATIONS, preparations
@@ -241,7 +246,8 @@ def _pieces(
         first, _, begin, end = overlaps(sampled, until, free.begin, free.end)
         gap, piece, begin, end = overlaps(gaps.begin[late], gaps.end[late], begin, end)
         of_rows = rows[first][piece]
-        works = works_of(recording.tables, recording.call_stacks, of_rows)
+        waiting = waiting_stacks(recording)[of_rows]
+        works = works_of(recording.tables, recording.call_stacks, of_rows, waiting)
         beside = waits_beside_launches(recording)[of_rows]
         yield begin, end, works, gaps.activity[late][gap], beside
         taken = taken.joined(spans)

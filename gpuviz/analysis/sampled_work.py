@@ -1,6 +1,6 @@
 """What a thread did when it was sampled, in words: its line, the library that it called, a wait."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ class Work:
         holder: The name of the thread that has the GIL.
         loads: Whether it gets a batch from torch's data loader; the line is that of the loop then.
         is_of_launches: Whether it is work in the Python code of a library that launches.
+        is_native: Whether a thread without Python code does it, for which the line waits.
         stack: One of its call stacks; 0 if unknown.
     """
 
@@ -52,6 +53,7 @@ class Work:
     holder: str = ""
     loads: bool = False
     is_of_launches: bool = False
+    is_native: bool = False
     stack: int = field(default=0, compare=False)
 
     @property
@@ -86,7 +88,10 @@ class Work:
 
 
 def works_of(
-    tables: "Mapping[str, pa.Table]", call_stacks: CallStacks, rows: "NDArray[Any]"
+    tables: "Mapping[str, pa.Table]",
+    call_stacks: CallStacks,
+    rows: "NDArray[Any]",
+    waiting: "NDArray[Any] | None" = None,
 ) -> list[Work]:
     """Return the work of some rows of ``host_samples``, one object for equal ones.
 
@@ -94,18 +99,22 @@ def works_of(
         tables: The tables of a recording.
         call_stacks: Its call stacks.
         rows: The numbers of the rows.
+        waiting: The call stack that waits for the work of each row, which it is done for; 0 for
+            work of its own.
     """
     table = tables["host_samples"]
     states = codes(table["state"], HOST_STATES)[rows]
     stacks, holders = (plain(table[name])[rows] for name in ("stack", "holder"))
+    waiting = np.zeros_like(stacks) if waiting is None else waiting
     names = {row["id"]: row["name"] or str(row["id"]) for row in tables["threads"].to_pylist()}
-    keys = list(zip(states.tolist(), stacks.tolist(), holders.tolist(), strict=True))
-    known = {
-        (state, stack, holder): _work(
-            call_stacks, HOST_STATES[state], stack, names.get(holder, "") if holder else ""
-        )
-        for state, stack, holder in dict.fromkeys(keys)
-    }
+    columns = (states, stacks, holders, waiting)
+    keys = list(zip(*(each.tolist() for each in columns), strict=True))
+    known = {}
+    for key in dict.fromkeys(keys):
+        state, stack, holder, waits = key
+        name = names.get(holder, "") if holder else ""
+        found = _work(call_stacks, HOST_STATES[state], waits or stack, name)
+        known[key] = replace(found, is_of_launches=False, is_native=True) if waits else found
     return [known[key] for key in keys]
 
 

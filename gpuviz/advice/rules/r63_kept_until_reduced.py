@@ -8,6 +8,7 @@ import numpy as np
 from gpuviz.advice.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_numbers
+from gpuviz.advice.joined_then_reduced import joined_then_reduced
 from gpuviz.advice.parts_reduced_at_last import Parts, parts_reduced_at_last
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.reduction_rounds import LEAST_FACTOR
@@ -37,7 +38,9 @@ RULES = (
         "has read, and the host reads nothing meanwhile; or all arrays that a line keeps in a loop "
         "are used one after the other when it has ended, by the same kernels with the same "
         "numbers, as far as those are known, which leave as little, or which update one result "
-        "with each in their order, as in a sum; or a line in a loop writes the parts of one array "
+        "with each in their order, as in a sum; or they are joined to one array, of which "
+        "elementwise kernels and then sums, means, products or extremes leave at most an eighth; "
+        "or a line in a loop writes the parts of one array "
         "of CuPy, each once, and nothing reads it but one sum, mean, product or extreme of all of "
         "it, which is at most an eighth as large; the saving frees each array after the line that "
         "used it before, when the next one of them is allocated, or keeps one part",
@@ -82,6 +85,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             yield _finding(device, each.blocks, each.change, is_accumulated=each.is_accumulated)
     for parts in parts_reduced_at_last(device):
         yield _finding_of_parts(device, parts)
+    yield from _of_joined(device, known)
 
 
 def _reduced(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
@@ -127,6 +131,33 @@ def _reduced(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
     rows = rows[~_is_host_informed(device, block[rows])]
     rows = rows[np.argsort(device.begin[block[rows]], kind="stable")]
     return block[rows], line[rows]
+
+
+def _of_joined(device: DeviceBlocks, known: "NDArray[Any]") -> "Iterator[Finding]":
+    """Yield the findings of arrays that are joined only to be reduced, one for each joining line.
+
+    Args:
+        device: All blocks.
+        known: Those that have a finding.
+    """
+    can = _can_wait(device)
+    found = [
+        each
+        for each in joined_then_reduced(device)
+        if can[each.parts].all() and not known[each.parts].any()
+    ]
+    joining = np.array([device.last_known[each.parts[0]] for each in found], np.int64)
+    lines = line_numbers(device.recording, stacks_of(device.recording.tables, joining))
+    for line in np.unique(lines).tolist():
+        own = [each for each, of in zip(found, lines.tolist(), strict=True) if of == line]
+        parts = _change(device, [each.parts for each in own], are_of_calls=True)
+        whole = np.concatenate([each.whole for each in own])
+        change = Change(
+            np.append(parts.blocks, whole),
+            np.append(parts.begin, device.begin[whole]),
+            np.append(parts.end, device.begin[whole]),
+        )
+        yield _finding(device, parts.blocks, change, is_joined=True)
 
 
 def _can_wait(device: DeviceBlocks) -> "NDArray[Any]":
@@ -182,7 +213,17 @@ def _lists(device: DeviceBlocks, blocks: "NDArray[Any]") -> "list[NDArray[Any]]"
     return np.split(blocks, edges)
 
 
-def _change(device: DeviceBlocks, lists: "list[NDArray[Any]]") -> Change:
+def _change(
+    device: DeviceBlocks, lists: "list[NDArray[Any]]", *, are_of_calls: bool = False
+) -> Change:
+    """Return the lifetimes of the blocks of lists that are reduced before they are joined.
+
+    Args:
+        device: All blocks.
+        lists: The blocks of each, in the order of their allocations.
+        are_of_calls: Whether a list may have an array of each call of a module, which ends before
+            the next one begins, also where one line calls it in a loop.
+    """
     blocks = np.concatenate(lists)
     used = device.used
     place = device.place[used.block]
@@ -197,11 +238,38 @@ def _change(device: DeviceBlocks, lists: "list[NDArray[Any]]") -> Change:
     following = np.concatenate(
         [np.append(device.begin[each][1:], device.end[each[-1:]]) for each in lists]
     )
+    if are_of_calls:
+        of_modules = [_are_of_one_module(device, each, calls[each]) for each in lists]
+        after = np.where(np.concatenate(of_modules), np.minimum(after, following), after)
     return Change(blocks, begin, np.clip(np.maximum(after, following), begin, end))
 
 
+def _are_of_one_module(
+    device: DeviceBlocks, blocks: "NDArray[Any]", calls: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return which blocks of a list are used for the last time before the next one is allocated.
+
+    Args:
+        device: All blocks.
+        blocks: Those of the list; none is, unless one module of PyTorch makes all of them.
+        calls: The call that uses each for the last time; -1 if there is none.
+    """
+    stack = int(device.stack[blocks[0]])
+    if (device.stack[blocks] != stack).any() or not device.recording.call_stacks.module(stack):
+        return np.zeros(len(blocks), bool)
+    times = plain(device.recording.tables["api_calls"]["time"])
+    begins = device.used.blocks.begin[device.number[blocks]]
+    used: NDArray[Any] = np.where(calls >= 0, times[calls], begins)
+    return np.append(used[:-1] < begins[1:], False)
+
+
 def _finding(
-    device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, *, is_accumulated: bool = False
+    device: DeviceBlocks,
+    blocks: "NDArray[Any]",
+    change: Change,
+    *,
+    is_accumulated: bool = False,
+    is_joined: bool = False,
 ) -> Finding:
     early = change.blocks[change.end <= device.peak_place]
     at_peak = blocks[device.at_peak[blocks] & np.isin(blocks, early)]
@@ -231,6 +299,14 @@ def _finding(
             "Update the result with each array where it is made, such as in the loop, the "
             "generator or the hook, and keep no list of them."
         )
+    elif is_joined:
+        title = f"{size} of the peak is kept until {line} joins the arrays and reduces them."
+        reason = (
+            f"Nothing else uses {these}. What is computed from the joined ones, element by "
+            "element, is only reduced to at most an eighth of their bytes, and each can be "
+            "reduced for itself."
+        )
+        advice += " Combine the results: add up sums and counts, for example."
     elif _are_copied(device, at_peak):
         title = f"{size} of the peak is kept until {line} copies each array to the host."
         reason = f"Nothing else uses {these}, and nothing changes them until then."

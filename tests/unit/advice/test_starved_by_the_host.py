@@ -763,3 +763,38 @@ def test_other_work_before_an_upload_is_not_a_copy_to_pinned_memory(recording):
     (finding,) = idle_of(recording())
 
     assert "pinned memory" not in finding.title + finding.change
+
+
+def by_another_thread(recording, *, waiting=(1,)):
+    """Let a thread without Python code upload arrays, as XLA's, for which others wait."""
+    tables = recording.tables
+    uploaded = tables["activities"].filter(pc.field("kind") == "memcpy")["correlation"].to_pylist()
+    calls = tables["api_calls"].to_pylist()
+    line = calls[-2]["stack"]
+    samples = []
+    for before, row in itertools.pairwise(calls):
+        if row["correlation"] in uploaded:
+            row |= {"thread": 9, "stack": 0}
+            span = {"time": before["end"], "end": row["time"], "samples": 1, "holder": 0}
+            samples.append(span | {"thread": 9, "stack": 0, "state": "working"})
+            samples += (
+                span | {"thread": thread, "stack": line, "state": "waiting"} for thread in waiting
+            )
+    changed = {"api_calls": calls, "host_samples": samples}
+    changed = {name: pa.Table.from_pylist(rows, schemas()[name]) for name, rows in changed.items()}
+    return Recording({**tables, **changed}, recording.manifest)
+
+
+def test_the_line_that_waits_for_a_thread_without_python_code_is_named():
+    recording = by_another_thread(timed(uploads))
+    (finding,) = idle_of(recording)
+
+    assert "copies an array to pinned memory, to upload it, in `gpu.launch(" in finding.title
+    assert "jax.device_put" in finding.change
+    assert finding.saved_ns == pytest.approx(saved_ns(uploads, uploads_pinned), rel=0.1)
+
+
+def test_a_thread_without_python_code_works_for_no_line_if_several_threads_run_python():
+    recording = by_another_thread(timed(uploads), waiting=(1, 2))
+
+    assert {work["text"] for work in recording.host_work().to_pylist()} == {"unknown code"}

@@ -1,7 +1,7 @@
 import asyncio
 import importlib.util
-import os
 import json
+import os
 import runpy
 import subprocess
 import sys
