@@ -27,6 +27,7 @@ _TO_HOST = {
     "jax": "jax.device_get(x)",
 }
 _INITIALIZATION = re.compile(r"/torch/nn/(init\.py:|modules/module\.py:Module\.(to|cuda|_apply)\b)")
+_FILLS_PARAMETERS = "/torch/nn/init.py"
 
 
 def is_of(recording: "RecordingData", library: str) -> bool:
@@ -56,3 +57,8 @@ def conversion_to_host(recording: "RecordingData") -> str:
 def makes_modules(frames: "Iterable[Frame]") -> bool:
     """Return whether a call stack is of modules of PyTorch that are initialized, or copied."""
     return any(_INITIALIZATION.search(f"{frame.filename}:{frame.name}") for frame in frames)
+
+
+def initializes_modules(frames: "Iterable[Frame]") -> bool:
+    """Return whether a call stack fills parameters of new modules of PyTorch."""
+    return any(frame.filename.endswith(_FILLS_PARAMETERS) for frame in frames)

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuviz.advice.elementwise import READ, WRITE
 from gpuviz.advice.fusion import components
+from gpuviz.advice.libraries import initializes_modules
 from gpuviz.advice.library_calls import EqualWork, busy_parts, launched, unchanged_calls
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.training import BACKWARD
@@ -98,6 +99,12 @@ class RepeatedWork(WorkValues):
         able = (self._kind == KERNEL) | (self._kind == MEMSET)
         able |= (self._kind == COPY) & ~np.isin(self._copy_kind, (TO_DEVICE, TO_HOST))
         repeats: NDArray[Any] = able & of_device & (self.stacks != 0)
+        # Each module of PyTorch has parameters of its own, however they begin.
+        frames_of = self._device.recording.call_stacks.frames
+        stacks, place = np.unique(self.stacks, return_inverse=True)
+        repeats &= ~np.array([initializes_modules(frames_of(each)) for each in stacks.tolist()])[
+            place
+        ]
         group, _ = numbered(self.value >> 32, self.value & 0xFFFFFFFF)
         is_written = (self._mode != READ) & ~self._is_scratch
         place = self._device.place[self._block]

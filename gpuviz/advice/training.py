@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from gpuviz.advice.device_blocks import DeviceBlocks
 
-ACTIVATION, TEMPORARY, GRADIENT, STATE = map(
-    CATEGORIES.index, ("activation", "temporary", "gradient", "optimizer_state")
+ACTIVATION, TEMPORARY, GRADIENT, STATE, WORKSPACE = map(
+    CATEGORIES.index, ("activation", "temporary", "gradient", "optimizer_state", "workspace")
 )
 OTHER, FORWARD, BACKWARD, OPTIMIZER = range(len(PHASES))
 # One kept array in each iteration is a result, and no graph.

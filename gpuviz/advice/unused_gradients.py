@@ -8,7 +8,14 @@ import numpy as np
 
 from gpuviz.advice.backward_lines import compute_from_others
 from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.training import ACTIVATION, BACKWARD, GRADIENT, OPTIMIZER, TEMPORARY
+from gpuviz.advice.training import (
+    ACTIVATION,
+    BACKWARD,
+    GRADIENT,
+    OPTIMIZER,
+    TEMPORARY,
+    WORKSPACE,
+)
 from gpuviz.advice.without_graph import ends_without_graph
 from gpuviz.analysis.categories import named_blocks
 from gpuviz.analysis.launches import phases_of
@@ -57,7 +64,8 @@ class UnusedGradients:
         self._stack = plain(tables["api_calls"]["stack"])
         self._phase = phases_of(tables, self._stack)
         self._place = device.place[used.block]
-        self._of_device = self._place >= 0
+        # What a library leaves in its workspace is needed by nothing.
+        self._of_device = (self._place >= 0) & (training.category != WORKSPACE)[self._place]
         self._known: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
         self.is_frozen = self._named("unused_gradient") & ~self._named("gradient")
         self._unused = self._unused_touches()

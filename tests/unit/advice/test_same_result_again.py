@@ -8,7 +8,7 @@ import pytest
 from gpuviz.advice.findings import findings
 from gpuviz.recording import Recording
 from tests.unit.advice.arrays import MI, of_arrays
-from tests.unit.advice.programs import with_unknown_modes
+from tests.unit.advice.programs import with_unknown_modes, within
 from tests.unit.recording.from_activities import rows_of
 
 SIZE, ROUNDS = 16 * MI, 20
@@ -273,6 +273,13 @@ def test_each_line_is_named_with_the_memory_of_its_own_result():
 
     assert len(found) == 2
     assert all("keep the result (64.0 MiB)" in each.change for each in found)
+
+
+def test_each_module_has_parameters_of_its_own_however_they_begin():
+    packages = "/env/lib/python3.12/site-packages/torch/nn"
+
+    assert again(within(of_arrays(by_a_function), f"{packages}/functional.py", "normalize"))
+    assert again(within(of_arrays(by_a_function), f"{packages}/init.py", "ones_")) == []
 
 
 def test_the_line_that_calls_a_function_is_named_if_it_does_nothing_else():

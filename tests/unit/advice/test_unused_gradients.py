@@ -9,8 +9,15 @@ from tests.unit.recording.from_activities import rows_of
 
 STEPS, LAYER = 4, 8 * MIB
 ENCODER, HEAD = ("0", "1", "2"), ("3", "4")
-# The category of the gradients that a kernel of an optimizer reads.
-_CATEGORIES = {"update": "gradient", "update at rate 0": "unused_gradient"}
+# The categories of what kernels read or write: gradients of an optimizer, a library's workspace.
+_CATEGORIES = {
+    "update": ("read", "gradient"),
+    "update at rate 0": ("read", "unused_gradient"),
+    "clear": ("write", "workspace"),
+}
+
+# Workspaces, which stay until the process ends.
+_NEVER_FREED = []
 
 
 def _step(gpu, model, names, kernel="update"):
@@ -49,13 +56,20 @@ def _add(gpu, gradient):
     gpu.launch("add", duration=1e-5, reads=[gradient], writes=[gradient])
 
 
+def _clear(gpu, workspace):
+    gpu.work_on_host(1e-6)
+    gpu.launch("clear", duration=1e-6, writes=[workspace])
+
+
 accumulate = named(_accumulate, "backward 3")
-go_on, add = (in_backward_pass(named(each, "backward 0")) for each in (_go_on, _add))
+go_on, add, clear = (in_backward_pass(named(each, "backward 0")) for each in (_go_on, _add, _clear))
 step, drop = (named(each, "optimizer") for each in (_step, _drop))
 
 
 def trains(frozen=None):
     """Return a program that trains a head on an encoder, which is frozen in some way.
+
+    A library clears its workspace at the end of each backward pass.
 
     Args:
         frozen: ``rate`` if the encoder's learning rate is 0, ``dropped`` if no optimizer gets its
@@ -66,7 +80,8 @@ def trains(frozen=None):
     """
 
     def program(gpu):
-        model = Model(gpu, ENCODER + HEAD)
+        model, workspace = Model(gpu, ENCODER + HEAD), gpu.empty(MIB)
+        _NEVER_FREED.append(workspace)
         for number in range(STEPS):
             x = gpu.empty(LAYER)
             gpu.launch("load", duration=1e-4, writes=[x])
@@ -79,6 +94,7 @@ def trains(frozen=None):
                 output = model(x)
                 model.backward(output)
             del output, x
+            clear(gpu, workspace)
             step(gpu, model, HEAD)
             if frozen == "rate" or (frozen == "warm-up" and number == 0):
                 step(gpu, model, ENCODER, kernel="update at rate 0")
@@ -106,10 +122,11 @@ def trained(program):
         {
             "time": times[row["correlation"]],
             "address": row["address"],
-            "category": _CATEGORIES[kernels[row["correlation"]]],
+            "category": category,
         }
         for row in tables["launch_blocks"].to_pylist()
-        if kernels[row["correlation"]] in _CATEGORIES and row["mode"] == "read"
+        for mode, category in [_CATEGORIES.get(kernels[row["correlation"]], ("", ""))]
+        if row["mode"] == mode
     ]
     named_before = tables["tensors"].to_pylist()
     tensors = rows_of("tensors", named_before + rows)
