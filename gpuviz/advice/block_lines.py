@@ -1,5 +1,6 @@
 """The lines of the program that allocate and use a device's blocks, for sentences."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -211,6 +212,16 @@ class BlockLines:
         size = format_bytes(int(self._device.size[blocks].sum()))
         line = self._callers.line(int(blocks[0])) or self._site_of(stack)
         return Line(*line, f"{size} in {format_counted(len(blocks), 'array')}", stack)
+
+    def holding_line_of(self, blocks: "NDArray[Any]") -> Line:
+        """Return the line that keeps some blocks of one line, with their bytes and number.
+
+        It is the line that allocated them, unless functions return all of them to another one.
+        """
+        line = self.line_of(blocks)
+        held = {self._callers.holding_line(block) for block in blocks.tolist()}
+        known = held.pop() if len(held) == 1 else None
+        return line if known is None else replace(line, site=known[0], source=known[1])
 
     def lines_of(self, blocks: "NDArray[Any]") -> tuple[Line, ...]:
         """Return the lines that allocated some blocks, most bytes first."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # A function with fewer callers is no helper.
 _LEAST_CALLERS = 2
+_RETURN = re.compile(r"\s*(?:def\s.*?:\s*)?return\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,9 @@ class Callers:
         self._stacks = recording.call_stacks
         self._number, first = numbered(allocated, used)
         self._allocated: list[int] = allocated[first].tolist()
+        self._used: list[int] = used[first].tolist()
         self._callers = self._called_from(sorted(set(self._allocated)))
-        self._frames = list(map(self._frame, self._allocated, used[first].tolist()))
+        self._frames = list(map(self._frame, self._allocated, self._used))
 
     @property
     def numbers(self) -> "NDArray[Any]":
@@ -74,6 +76,25 @@ class Callers:
         """Return the call site and the source of a block's line; None if unknown."""
         frame = self._frames[int(self._number[block])]
         return None if frame is None else (frame.site, frame.source)
+
+    def holding_line(self, block: int) -> tuple[str, str] | None:
+        """Return the line that keeps a block: its line, or that to which functions return it.
+
+        Where a ``return`` allocates, the array has no name. A library between a function and its
+        caller may keep it, too.
+        """
+        number = int(self._number[block])
+        held, used = self._frames[number], self._used[number]
+        if held is None or not used:
+            return self.line(block)
+        every = self._stacks.frames(self._allocated[number])
+        users = {_function(frame) for frame in self._stacks.frames(used)}
+        for frame, caller in pairwise(every[every.index(held) :]):
+            is_returned = _RETURN.match(frame.source) and _function(frame) not in users
+            if not is_returned or caller.is_installed:
+                break
+            held = caller
+        return held.site, held.source
 
     def line_of_use(self, block: int, stack: int) -> tuple[str, str]:
         """Return the call site and the source of a use, by the call stack of the use.

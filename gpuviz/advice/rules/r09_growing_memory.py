@@ -72,7 +72,7 @@ def _finding(
     blocks: "NDArray[Any]",
     change: Change,
 ) -> Finding:
-    shown = device.lines.line_of(blocks[-1:])
+    shown = device.lines.holding_line_of(blocks[-1:])
     place = named(shown.site, shown.source)
     unit = _UNIT[line.by]
     is_open = line.by == "iteration" and not device.is_freed[blocks].any()
@@ -93,7 +93,7 @@ def _finding(
         change=_advice(device, blocks) + (_BOUNDED if are_others_used else ""),
         certainty="possible" if is_open else "likely",
         device=device.device,
-        lines=(device.lines.line_of(blocks),),
+        lines=(device.lines.holding_line_of(blocks),),
         evidence=device.lines.evidence(blocks),
         lifetimes=change,
     )

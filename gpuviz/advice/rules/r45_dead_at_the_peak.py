@@ -147,7 +147,7 @@ def _finding(
     *,
     is_within: bool,
 ) -> Finding:
-    line, deleted = device.lines.line_of(blocks), deletion(device, blocks)
+    line, deleted = device.lines.holding_line_of(blocks), deletion(device, blocks)
     is_one, after, when = len(blocks) == 1, deleted.after, deleted.when
     advice = (
         f"Delete {deleted.variable} (`del`) {when}."
