@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.host_lines import line_numbers
-from gpuviz.advice.parsed_text import parsed
+from gpuviz.advice.parsed_text import (
+    is_ellipsis,
+    is_whole,
+    name_called,
+    number_in,
+    parsed,
+    parts_of_index,
+)
 from gpuviz.advice.trace import KERNEL
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
@@ -101,13 +108,13 @@ def _extreme(frames: "list[Frame]") -> tuple[str, bool] | None:
     if tree is None:
         return None
     calls = [each for each in ast.walk(tree) if isinstance(each, ast.Call)]
-    sorts = [each for each in calls if _MAY_SORT.search(_name(each))]
+    sorts = [each for each in calls if _MAY_SORT.search(name_called(each))]
     taken = {
         id(each.value): _taken(each.value, each.slice, has_frames=bool(inner))
         for each in ast.walk(tree)
         if isinstance(each, ast.Subscript) and isinstance(each.value, ast.Call)
     }
-    found = {(_name(each), taken.get(id(each))) for each in sorts}
+    found = {(name_called(each), taken.get(id(each))) for each in sorts}
     if len(found) != 1:
         return None
     name, is_greatest = found.pop()
@@ -115,13 +122,6 @@ def _extreme(frames: "list[Frame]") -> tuple[str, bool] | None:
     if is_greatest is None or name not in ({"argsort", "sort"} if inner else {"argsort"}):
         return None
     return name, is_greatest
-
-
-def _name(call: ast.Call) -> str:
-    function = call.func
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
 
 
 def _taken(call: ast.Call, index: ast.expr, *, has_frames: bool) -> bool | None:
@@ -134,19 +134,19 @@ def _taken(call: ast.Call, index: ast.expr, *, has_frames: bool) -> bool | None:
         index: The index.
         has_frames: Whether it calls a function of Python, which methods of arrays are not.
     """
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    numbers = [place for place, each in enumerate(parts) if _number(each) in {0, -1}]
+    parts = parts_of_index(index)
+    numbers = [place for place, each in enumerate(parts) if number_in(each) in {0, -1}]
     if len(numbers) != 1:
         return None
     (place,) = numbers
     others = [each for each in parts if each is not parts[place]]
-    if not all(_is_ellipsis(each) or _is_whole(each) for each in others):
+    if not all(is_ellipsis(each) or is_whole(each) for each in others):
         return None
-    follows = any(_is_ellipsis(each) for each in parts[:place])
+    follows = any(is_ellipsis(each) for each in parts[:place])
     axis, descends = _order(call, has_frames=has_frames)
     if axis is None or axis != (place - len(parts) if follows else place):
         return None
-    return None if descends is None else (_number(parts[place]) == -1) != descends
+    return None if descends is None else (number_in(parts[place]) == -1) != descends
 
 
 def _order(call: ast.Call, *, has_frames: bool) -> tuple[int | None, bool | None]:
@@ -165,27 +165,10 @@ def _order(call: ast.Call, *, has_frames: bool) -> tuple[int | None, bool | None
     given = call.args[int(is_function) :]
     given += _LAST_AXIS_ASCENDING[len(given) :]
     axis = named.get("axis", named.get("dim", given[0]))
-    return _number(axis), _truth(named.get("descending", given[1]))
+    return number_in(axis), _truth(named.get("descending", given[1]))
 
 
 def _truth(node: ast.expr) -> bool | None:
     if not isinstance(node, ast.Constant) or not isinstance(node.value, bool):
         return None
     return node.value
-
-
-def _number(node: ast.expr) -> int | None:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        number = _number(node.operand)
-        return None if number is None else -number
-    if not isinstance(node, ast.Constant) or isinstance(node.value, bool):
-        return None
-    return node.value if isinstance(node.value, int) else None
-
-
-def _is_ellipsis(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is Ellipsis
-
-
-def _is_whole(node: ast.expr) -> bool:
-    return isinstance(node, ast.Slice) and node.lower is node.upper is node.step is None

@@ -61,6 +61,7 @@ from gpuviz.advice.rules import (
     r81_dense_targets,
     r82_differentiable_backward,
     r83_one_hot_products,
+    r84_partly_used_copies,
 )
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ def time_rules() -> "tuple[TimeRule, ...]":
         r70_anomaly_detection.find,
         r62_round_trips.find,
         r65_host_arrays_of_kernels.find,
+        r84_partly_used_copies.find,
         r17_pageable_copies.find,
         r18_scalars_read_in_a_loop.find,
         r21_tiny_transfers.find,

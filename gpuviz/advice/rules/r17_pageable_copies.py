@@ -8,6 +8,7 @@ import numpy as np
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
 from gpuviz.advice.libraries import MODULES_ON_THE_GPU, is_of, makes_modules
+from gpuviz.advice.partly_used_copies import partly_used_copies
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r44_streams_that_never_overlap import apart_streams
 from gpuviz.advice.schedule import Schedule, ScheduleChange
@@ -30,9 +31,9 @@ RULES = (
     Rule(
         "R17",
         "copies of pageable memory",
-        "a line makes at least four copies of 64 KiB or more with kernels between them, and the "
-        "host spends 1 % of the time in their transfers; the saving assumes the rate of the "
-        "recording's own pinned copies, else 25 GB/s, less what pinning costs once",
+        "a line makes at least four copies of 64 KiB or more with kernels between them, other than "
+        "those of R84, and the host spends 1 % of the time in their transfers; the saving assumes "
+        "the rate of the recording's own pinned copies, else 25 GB/s, less what pinning costs once",
         "`cupyx.empty_pinned`, used again; with PyTorch a `DataLoader` with `pin_memory=True`, and "
         "`non_blocking=True`",
     ),
@@ -79,7 +80,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     Trigger: copies of at least 64 KiB from or to pageable memory, which the host spends at least
     1 % of the recording on: ``transfer_ns`` of the derived table ``host_waits``, without the time
     in which it waits for earlier work. One line makes at least four, with kernels between them:
-    weights that are loaded at the start are not worth pinning.
+    weights that are loaded at the start are not worth pinning. Most of what R84 finds need not be
+    copied at all.
 
     Saving: the recording's `Schedule`, replayed with bytes / rate as the durations of these copies
     if that is shorter, and without the host waiting in asynchronous ones. The rate is that of the
@@ -95,6 +97,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     sizes = plain(activities["bytes"])[schedule.rows]
     large = (schedule.kind == COPY) & (sizes >= _SMALLEST)
     pageable = large & (memories == _MEMORIES.index("pageable")) & (schedule.call >= 0)
+    for each in partly_used_copies(schedule):  # those of R84
+        pageable[each.work] = False
     pinned = large & (memories == _MEMORIES.index("pinned"))
     directions = codes(activities["copy_kind"], _COPY_KINDS)[schedule.rows]
     for device in recording.devices:

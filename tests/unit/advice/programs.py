@@ -82,11 +82,15 @@ def within(
 def without_frames(recording: Recording, function: str) -> Recording:
     """Return the recording as if a function had no frames, such as CuPy's in Cython."""
     frames, stacks = recording.tables["frames"], recording.tables["stacks"]
-    names = dict(zip(frames["id"].to_pylist(), frames["name"].to_pylist(), strict=True))
+    names, installed = (
+        dict(zip(frames["id"].to_pylist(), frames[name].to_pylist(), strict=True))
+        for name in ("name", "installed")
+    )
     rows = []
     for row in stacks.to_pylist():
         kept = [frame for frame in row["frames"] if names.get(frame) != function]
-        rows.append({**row, "frames": kept, "user_frame": next(iter(kept), 0)})
+        own = (frame for frame in kept if not installed.get(frame))
+        rows.append({**row, "frames": kept, "user_frame": next(own, next(iter(kept), 0))})
     changed = {"stacks": pa.Table.from_pylist(rows, schemas()["stacks"])}
     return Recording({**recording.tables, **changed}, recording.manifest)
 
