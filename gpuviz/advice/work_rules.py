@@ -62,6 +62,7 @@ from gpuviz.advice.rules import (
     r82_differentiable_backward,
     r83_one_hot_products,
     r84_partly_used_copies,
+    r85_complex_ffts_of_real_data,
 )
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r76_einsum_intermediates.find,
         r81_dense_targets.find,
         r83_one_hot_products.find,
+        r85_complex_ffts_of_real_data.find,
         r08_chain_of_temporaries.find,
         r07_missed_in_place.find,
         r30_dead_write.find,
