@@ -11,14 +11,22 @@ if TYPE_CHECKING:
 
     from gpuviz.data.recording_data import RecordingData
 
+_OF_CUB = r".*\bDevice\w*Reduce\w*Kernel\b"
 # Its own kernels and those of CUB.
 _REDUCTION = re.compile(
     r"cupy_(cub_)?(nan)?(sum|prod|max|min|amax|amin|mean|any|all|argmax|argmin|count_nonzero"
-    r"|var_core|l[012]?norm)(_|$)|.*\bDevice\w*Reduce\w*Kernel\b"
+    rf"|var_core|l[012]?norm)(_|$)|{_OF_CUB}"
 )
+_CUB_KERNEL = re.compile(_OF_CUB)
 
 
 def are_reductions(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
     """Return whether some rows of ``activities`` are kernels of CuPy's reductions."""
     names = plain(recording.tables["activities"]["name"])[activities]
     return are_named(recording.tables, names, _REDUCTION.match)
+
+
+def are_of_cub(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
+    """Return whether some rows of ``activities`` are kernels of CUB's reductions."""
+    names = plain(recording.tables["activities"]["name"])[activities]
+    return are_named(recording.tables, names, _CUB_KERNEL.match)
