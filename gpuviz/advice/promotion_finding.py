@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gpuviz.advice.elementwise import Function
     from gpuviz.advice.finding import Line
     from gpuviz.advice.promotions import Promotion
+    from gpuviz.advice.reduced_samples import ReducedSamples
 
 _NARROWER = {"float64": "float32", "complex128": "complex64"}
 _NARROW = ("float16", "float32", "complex64")
@@ -144,6 +145,41 @@ def promotion_finding(device: "DeviceBlocks", found: "Promotion") -> Finding:
         certainty="possible",
         device=device.device,
         lines=(line, *(each for each in others if each.site != line.site)),
+        evidence=device.lines.evidence(at_peak if len(at_peak) else blocks),
+        lifetimes=change,
+        saved_ns=saved_ns if is_relevant else 0,
+        schedule=schedule if is_relevant else None,
+    )
+
+
+def reduction_finding(device: "DeviceBlocks", found: "ReducedSamples") -> Finding:
+    """Return the finding about arrays that are in double precision as means of integers are."""
+    blocks = device.place[found.blocks]
+    change = Change(blocks, device.begin[blocks], device.end[blocks], device.size[blocks] // _TWICE)
+    schedule = narrower_schedule(device, change)
+    saved_ns = device.schedule.saved_alone(schedule)
+    is_relevant = saved_ns >= device.schedule.relevant_ns
+    at_peak = blocks[device.at_peak[blocks]]
+    size = format_bytes(device.replay.most_at_once(blocks))
+    means = device.lines.lines_of(device.place[found.means])
+    more = f" and {format_counted(len(means) - 1, 'more line')}" if means[1:] else ""
+    peak = f", of which {format_bytes(int(device.size[at_peak].sum()))} is allocated at the peak"
+    mixed = ""
+    if found.mixed >= 0:
+        use = line_of(device.recording, _stack_of(device, found.mixed), "")
+        mixed = f" The other data is of such integers, as in {text_of(use)}."
+    return Finding(
+        rule="R33",
+        title=f"{text_of(means[0])}{more} make{'' if means[1:] else 's'} up to {size} of arrays "
+        "float64.",
+        reason="Means, variances and standard deviations of integers are float64. "
+        f"{format_counted(len(blocks), 'array')} of at most {size} at a time follow from this in "
+        f"double precision{peak if len(at_peak) else ''}; no other data is more precise.{mixed}",
+        change=f"Reduce to single precision (`dtype=cupy.float32`) in "
+        f"{'these lines' if means[1:] else 'this line'}, if that is precise enough.",
+        certainty="possible",
+        device=device.device,
+        lines=means,
         evidence=device.lines.evidence(at_peak if len(at_peak) else blocks),
         lifetimes=change,
         saved_ns=saved_ns if is_relevant else 0,

@@ -12,8 +12,13 @@ from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.own_lines import is_own
 from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.promotion_finding import narrower_schedule, promotion_finding
+from gpuviz.advice.promotion_finding import (
+    narrower_schedule,
+    promotion_finding,
+    reduction_finding,
+)
 from gpuviz.advice.promotions import promotions
+from gpuviz.advice.reduced_samples import reduced_samples
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
@@ -38,11 +43,14 @@ RULES = (
         "to double precision, or single precision meets it, and elementwise functions, "
         "reductions, FFTs and filters alone use what follows, up to where other data in double "
         "precision meets it, unless both come only from small arrays in it, as of `fftfreq`; "
+        "or a line that does not name the type reduces integers of at most 16 bits to their mean "
+        "or variance along an axis, and they alone use what follows, with nothing else in double "
+        "precision; "
         "the saving is half of the bytes of the array and of what is computed "
         "from it, the time in which elementwise kernels and reductions move that half, and half of "
         "the time of FFTs, without the time to convert an operand each time that it is made",
-        "convert the operand, or create the array with `dtype=cupy.float32`, if that is precise "
-        "enough",
+        "convert the operand, or create or reduce the array with `dtype=cupy.float32`, if that is "
+        "precise enough",
     ),
 )
 
@@ -94,7 +102,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     `gpuviz.advice.promotions.promotions`. An FFT takes half of its time then, as of complex64 on an
     H200, where it took a half to a third. A large operand is still computed in double precision: it
     has half of its size from where it is converted on, and each time that it is made, the saving is
-    less by the time to read it and to write the result.
+    less by the time to read it and to write the result. Arrays that follow from means of small
+    integers are found as well: see `gpuviz.advice.reduced_samples.reduced_samples`.
 
     Whether the narrower type is precise enough is the program's decision: ``possible``.
     """
@@ -126,6 +135,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         shown[device.number[change.blocks]] = True
     for promotion in promotions(device, shown):
         yield promotion_finding(device, promotion)
+        shown[promotion.blocks] = True
+    for reduced in reduced_samples(device, shown):
+        yield reduction_finding(device, reduced)
 
 
 def _by_line(device: DeviceBlocks, found: Doubles) -> "list[NDArray[Any]]":

@@ -10,7 +10,16 @@ from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
 
 MI = 1 << 20
-_BYTES = {"bool": 1, "float32": 4, "int64": 8, "float64": 8, "complex64": 8, "complex128": 16}
+_BYTES = {
+    "bool": 1,
+    "uint16": 2,
+    "int32": 4,
+    "float32": 4,
+    "int64": 8,
+    "float64": 8,
+    "complex64": 8,
+    "complex128": 16,
+}
 _RATE, _LAUNCH_S, _EMPTY_S = 2.5e12, 8e-6, 2e-6
 
 
@@ -131,6 +140,12 @@ class Arrays:
         """Reduce an array in steps, with a work area that is freed at once."""
         area, result = self.empty(2 * array.size), self.empty(1)
         self.kernel("reduce", [array], [area, result])
+        return result
+
+    def reduced(self, array, size, kind):
+        """Return the mean of an array in a type, as `mean` does along an axis."""
+        result = self.empty(size, kind)
+        self.kernel("cupy_mean", [array], [result])
         return result
 
     def product(self, matrix, state, *, copies):
