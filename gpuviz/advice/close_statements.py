@@ -17,8 +17,8 @@ _CLOSE = 60
 _KEYWORD = re.compile(
     r"(?:async\s+)?(if|elif|else|while|for|match|case|with|try|except|finally|def|class)\b"
 )
-_LOOPS = ("for", "while")
-_ROUNDS = (*_LOOPS, "def")
+LOOPS = ("for", "while")
+ROUNDS = (*LOOPS, "def")
 # Statements that branch by the expression in their head.
 _BRANCHES = ("if", "elif", "while", "match")
 _ASSERTION = re.compile(r"^assert\b(.*)")
@@ -140,12 +140,12 @@ class CloseStatements:
 
     def _head(self) -> int:
         """Return the place of the head of what the line is in; -1 if none is seen."""
-        least = self.line.indentation + (self.line.keyword in _LOOPS)
+        least = self.line.indentation + (self.line.keyword in LOOPS)
         for place in range(self.own, -1, -1):
             each = self.statements[place]
             if each.indentation < least:
                 least = each.indentation
-                if each.keyword in _ROUNDS:
+                if each.keyword in ROUNDS:
                     return place
         return -1
 

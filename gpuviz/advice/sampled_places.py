@@ -10,6 +10,7 @@ from gpuviz.advice.host_gaps import LONG_NS, HostGaps
 from gpuviz.advice.host_places import HostPlace
 from gpuviz.advice.libraries import makes_modules
 from gpuviz.advice.rare_gaps import LineRuns, without_first
+from gpuviz.advice.remade_functions import makes_again
 from gpuviz.advice.sampled_compilations import is_compilation
 from gpuviz.advice.staging import is_staging
 from gpuviz.advice.work_groups import work_groups
@@ -89,6 +90,7 @@ def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_S
         for number, work in enumerate(works)
         if not (work.kind in PREPARATIONS or not work.site or work.is_of_gpuviz)
         and not is_compilation(recording, work.stack)
+        and not makes_again(recording, work.stack)
     ]
 
 

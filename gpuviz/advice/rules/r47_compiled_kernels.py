@@ -7,6 +7,8 @@ import numpy as np
 
 from gpuviz.advice.finding import Evidence, Finding
 from gpuviz.advice.host_lines import line_of, longest_lines, text_of
+from gpuviz.advice.remade_finding import remade_finding
+from gpuviz.advice.remade_functions import remade_functions
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.sampled_compilations import SampledCompilations, sampled_compilations
 from gpuviz.advice.schedule import Schedule, ScheduleChange
@@ -37,10 +39,12 @@ RULES = (
         "three times for XLA, and that launches the same kernels each time; operations of JAX "
         "count once for each time that the line runs; if XLA ran before the first recording, "
         "samples of the host show its compilations, and a line that compiles each of the five "
-        "times or more that it runs is a finding of its own",
+        "times or more that it runs is a finding of its own; so is a fused function or a kernel of "
+        "CuPy that is decorated or created before each call, as the text around the line shows, "
+        "and that takes the host 250 µs or more five times, three of them sampled",
         "keep CuPy's cache, or JAX's, between runs; `cache=True` for Numba; pass values as "
         "arguments, if they are written into sources or static in JAX; pad arrays to a few shapes "
-        "for JAX",
+        "for JAX; decorate functions with `cupy.fuse` once, at module level",
     ),
 )
 
@@ -133,7 +137,9 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     functions are one function for other shapes or types, or, if they launch the same kernels on as
     many blocks, that a static argument changes. XLA that ran before the first recording does not
     mark its compilations: then samples of the host in JAX's compiler are, and a line that compiles
-    each time that it runs, at least five times, is a finding of its own.
+    each time that it runs, at least five times, is a finding of its own. So is a fused function or
+    kernel of CuPy that is made anew before each call, though its compiled code is in CuPy's cache:
+    see `gpuviz.advice.remade_functions`.
 
     Saving: the recording's `Schedule`, replayed without the time between calls in which the
     compiler ran, and at most its time: all of it, or all but the first time of a name. What
@@ -144,6 +150,9 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     if not schedule.recording.devices:
         return
     yield from _sampled(schedule)
+    for remade in remade_functions(schedule.recording):
+        if remade.host_ns.sum() >= schedule.relevant_ns:
+            yield remade_finding(schedule, remade)
     if not table.num_rows:
         return
     time_ns = plain(table["compile_ns"])
