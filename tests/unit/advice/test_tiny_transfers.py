@@ -78,3 +78,53 @@ def test_pieces_are_found_and_one_copy_saves_what_was_predicted(program, after, 
 @pytest.mark.parametrize("program", [after_kernels, large, few, with_other_work, all_at_once])
 def test_separate_large_and_few_copies_are_no_finding(program):
     assert small(program, "R21") == []
+
+
+def for_each_launch(gpu, uploads=ELEMENTS, *, kernel=2e-6, reads=False, nbytes=1024):
+    """Upload the parameters of each launch, or take them from a table that is there."""
+    x, parameters = gpu.empty(1024), gpu.empty(nbytes)
+    for number in range(ELEMENTS):
+        if number < uploads:
+            gpu.work_on_host(10e-6)
+            gpu.copy_to_device(parameters, pinned=True)
+        gpu.work_on_host(5e-6 if number < uploads else 10e-6)  # a part of a table
+        gpu.launch("bend", duration=kernel, reads=[parameters, x], writes=[x])
+        if reads:
+            gpu.copy_to_host(x)
+    gpu.copy_to_host(x)
+
+
+def parts_of_a_table(gpu):
+    for_each_launch(gpu, uploads=0)
+
+
+def of_what_was_read(gpu):
+    for_each_launch(gpu, reads=True)
+
+
+def beside_long_kernels(gpu):
+    for_each_launch(gpu, kernel=1e-3)
+
+
+def of_large_arrays(gpu):
+    for_each_launch(gpu, nbytes=1 << 20)
+
+
+def a_few_times(gpu):
+    for_each_launch(gpu, uploads=50)
+
+
+def test_an_upload_for_each_launch_is_found_and_a_table_saves_what_was_predicted():
+    (finding,) = found(for_each_launch, "R21")
+
+    assert finding.saved_ns == pytest.approx(saved_ns(for_each_launch, parts_of_a_table), rel=0.2)
+    assert "copies 200 KiB to the GPU in 200 pieces, one after the other" in finding.title
+    assert finding.certainty == "possible"
+    assert small(parts_of_a_table, "R21") == []
+
+
+@pytest.mark.parametrize(
+    "program", [of_what_was_read, beside_long_kernels, of_large_arrays, a_few_times]
+)
+def test_uploads_that_may_depend_on_results_or_cost_little_are_no_finding(program):
+    assert small(program, "R21") == []
