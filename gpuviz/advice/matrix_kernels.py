@@ -25,8 +25,9 @@ IN_FLOAT32 = re.compile(
     rf"{_NO_CONVOLUTION}(gemm\w*f32f32_f32f32_f32\w*ffma|simt_sgemm|(ampere|volta|maxwell)_sgemm)"
 )
 WITH_TF32 = re.compile(rf"{_NO_CONVOLUTION}(gemm\w*_tf32f32|tensorop_s1688gemm)")
-# Products on Tensor Cores that load one element at a time, since rows begin at any address.
-UNALIGNED = re.compile(r"tensorop\w*gemm\w*_align1\b")
+# Products on Tensor Cores that load one element at a time, since rows begin at any address. Those
+# with double precision or complex numbers, whose elements are larger, do so anyway.
+UNALIGNED = re.compile(r"tensorop_(?![cdz]\d*gemm)\w*gemm\w*_align1\b")
 # GPUs that multiply about eight times as fast with TF32 as in float32, by NVIDIA's data sheets.
 _WITH_TF32 = re.compile(r"\b(GH200|GB?[23]00|H[1-8]00|H200|A[18]00|B[23]00)\b")
 # GPUs on which kernels for aligned rows were measured to be several times as fast as others.

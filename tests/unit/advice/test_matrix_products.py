@@ -11,6 +11,7 @@ FLOAT32 = "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_ffma_a
 OLD_FLOAT32 = "void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>"
 TF32 = "sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize64x128x32_warpgroupsize1x1x1"
 UNALIGNED = "void cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_nn_align1>"
+DOUBLE = "void cutlass::Kernel2<cutlass_80_tensorop_d884gemm_128x64_16x3_tn_align1>"
 UNALIGNED_TF32 = "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x256_32x3_nn_align1>"
 ALIGNED = "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_256x128_nn_align8>"
 H200, RTX = "NVIDIA H200", "NVIDIA GeForce RTX 4090"
@@ -107,6 +108,7 @@ def test_products_of_unaligned_rows_are_found(kernel, share):
     assert finding.title == "24 matrix products with unaligned rows take 3.60 ms."
     assert finding.saved_ns == pytest.approx((1 - share) * 3.6e6, rel=0.01)
     assert found(trains(ALIGNED), "R78") == []
+    assert found(trains(DOUBLE), "R78") == []
 
 
 def test_a_factor_of_a_few_rows_cannot_be_padded():
