@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # Functions that do what their caller asks for: those of CuPy that create arrays, such as `zeros`,
-# `asnumpy`, the reductions and `clip`, which are methods as well, and `where`; and those of PyTorch
-# that synchronize. By file and name.
+# `asnumpy`, the reductions and `clip`, which are methods as well, `where`, `tile` and `repeat`; and
+# those of PyTorch that synchronize. By file and name.
 _PASSES_ON = re.compile(
     r"torch[/\\]cuda[/\\](__init__|streams)\.py:(\w+\.)?synchronize$"
     r"|cupy[/\\](_creation[/\\]\w+\.py|__init__\.py"
     r"|_math[/\\](sumprod\.py:(sum|prod)|misc\.py:clip)$|_statistics[/\\]meanvar\.py:(mean|var|std)$"
     r"|_statistics[/\\]order\.py:a?(max|min)$|_logic[/\\]truth\.py:(all|any)$"
+    r"|_manipulation[/\\]tiling\.py:(tile|repeat)$"
     r"|_sorting[/\\](search\.py:(arg(max|min)|where)|count\.py:count_nonzero)$)"
 )
 # Functions of CuPy that return new arrays of random numbers; they keep arrays of their own, too.

@@ -99,13 +99,16 @@ def test_what_looks_alike_is_no_finding(program):
 
 
 @pytest.mark.parametrize(
-    ("filename", "expected"),
+    ("filename", "name", "expected"),
     [
-        ("/python3.12/site-packages/cupy/_creation/ranges.py", ["R34"]),
-        ("/python3.12/site-packages/cupyx/scipy/ndimage/_measurements.py", []),
+        ("/python3.12/site-packages/cupy/_creation/ranges.py", "meshgrid", ["R34"]),
+        ("/python3.12/site-packages/cupy/_manipulation/tiling.py", "tile", ["R34"]),
+        ("/python3.12/site-packages/cupyx/scipy/ndimage/_measurements.py", "label", []),
     ],
 )
-def test_a_copy_within_a_library_is_the_program_s_only_if_it_creates_the_array(filename, expected):
-    recording = within(recorded(mesh()), filename)
+def test_a_copy_within_a_library_is_the_program_s_only_if_it_creates_the_array(
+    filename, name, expected
+):
+    recording = within(recorded(mesh()), filename, name)
 
     assert [each.rule for each in findings(recording, small=True) if each.rule == "R34"] == expected
