@@ -83,6 +83,15 @@ def is_comprehension(recording: "RecordingData", stack: int) -> bool:
     return _COMPREHENSION.search(statement_text(recording, stack)) is not None
 
 
+def statements_of_value(recording: "RecordingData", stack: int) -> CloseStatements | None:
+    """Return the statements around the line that gets what the line of a call stack computes.
+
+    That is the line itself, or the one to which functions return the value; None if unknown.
+    """
+    of_value = _of_value(_close(recording, stack))
+    return of_value[-1] if of_value else None
+
+
 def decides(recording: "RecordingData", stack: int) -> bool:
     """Return whether what the line of a call stack computes decides what the program does next.
 

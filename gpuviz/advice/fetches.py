@@ -1,7 +1,7 @@
 """Lines of the program that read small results from the GPU: scalars and sizes."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,8 @@ _MOST_BYTES = 64
 # A complex number in double precision.
 _SCALAR_BYTES = 16
 _LEAST_READS = 3
+# A loop that asks only in one of so many rounds whether to go on makes as many more at most.
+ASKED_EACH = 10
 # Each line costs a replay of the schedule.
 _MOST_LINES = 8
 _NEVER = 2**62
@@ -61,9 +63,12 @@ class Fetches:
         calls: The calls that wait: the copies, and the line's synchronizations.
         rows: Their rows of ``host_waits``.
         stack: One of the line's call stacks.
-        counting: The line's kernels that count what a mask selects, if others then move it.
+        counting: The line's kernels that count what a mask selects, if others then move it, or
+            compute what a loop can leave out.
         is_size: Whether the results are the sizes of what a mask or a condition selects.
         is_scalar: Whether the program itself reads a number again and again, after new work.
+        ends_loop: Whether these are the reads that a loop can leave out which asks less often
+            whether to go on.
     """
 
     copies: "NDArray[Any]"
@@ -73,6 +78,33 @@ class Fetches:
     counting: "NDArray[Any]"
     is_size: bool
     is_scalar: bool
+    ends_loop: bool = False
+
+    def asked_less_often(self, schedule: Schedule) -> "Fetches":
+        """Return what is left out if a loop asks only in one of ten rounds: reads and kernels."""
+        called = schedule.called[schedule.call[self.copies]]
+        order = np.argsort(called, kind="stable")
+        copies, called = self.copies[order], called[order]
+        is_left_out = np.arange(1, len(copies) + 1) % ASKED_EACH != 0
+        waits = plain(derived(schedule.recording)["host_waits"]["time"])
+        calls, rows = (
+            each[is_left_out[np.maximum(np.searchsorted(called, times, side="right") - 1, 0)]]
+            for each, times in (
+                (self.calls, schedule.called[self.calls]),
+                (self.rows, waits[self.rows]),
+            )
+        )
+        is_own = (schedule.kind == KERNEL) & (schedule.lines == schedule.lines[copies[0]])
+        kernels = np.flatnonzero(is_own & (schedule.call >= 0))
+        read = np.searchsorted(called, schedule.called[schedule.call[kernels]])
+        return replace(
+            self,
+            copies=copies[is_left_out],
+            calls=calls,
+            rows=rows,
+            counting=kernels[np.append(is_left_out, False)[read]],
+            ends_loop=True,
+        )
 
     def blocked_ns(self, schedule: Schedule) -> int:
         """Return how long the host is in these calls."""

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from gpuviz.advice.checked_results import always_checks, is_of_others, reads_value, unchecked
 from gpuviz.advice.chosen_places import chooses_places
 from gpuviz.advice.conditions import decides, indexes
-from gpuviz.advice.fetches import fetches
+from gpuviz.advice.convergence import ends_loop
+from gpuviz.advice.fetches import ASKED_EACH, fetches
 from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.libraries import conversion_to_host, is_of
 from gpuviz.advice.rule import Rule
@@ -29,7 +30,9 @@ RULES = (
         "that around the line that calls its function "
         "if the function returns or yields the value, nor takes it as the size of an array, of a "
         "part, of a grid or of a loop, nor chooses by it which array or part its next launches "
-        "use; the saving is without these calls and copies, and without the Python before them, "
+        "use, unless a loop of at least 100 rounds only decides by it whether to go on: then nine "
+        "of ten reads count; the saving is without these calls and copies, without the kernels of "
+        "the line that decides about a loop, and without the Python before them, "
         "which is taken for that of a launch",
         "leave the values on the GPU, or read them after the loop",
     ),
@@ -50,6 +53,13 @@ _OF_CHECKS = (
     "loop, or every few iterations."
 )
 _OF_ELEMENTS = "Convert the whole array once ({whole}), and take the numbers from the result."
+_OF_LOOPS = (
+    f"Ask only in one of {ASKED_EACH} rounds, as in `if k % {ASKED_EACH} == 0`, and compute what "
+    f"decides only then: the loop makes at most {ASKED_EACH - 1} rounds more, which the saving "
+    "leaves out."
+)
+# Of a loop, so that a few rounds more cost little.
+_LEAST_ROUNDS = 100
 _MEANWHILE = "Until then the host can launch the next work."
 
 
@@ -60,10 +70,11 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     host, at least three times, and the program does not branch on the value, as far as the text
     around the line shows. A value that decides about the next step is needed at once, see
     `gpuviz.advice.conditions.decides`, and so is one by which the next work chooses an array or a
-    part of it; see `gpuviz.advice.chosen_places.chooses_places`. What a function of torch.linalg
-    reads to check its result counts if another function leaves that check to the program. A line
-    with a function that always checks is no finding: that wait stays. Of reads that follow each
-    other without other work of the GPU, as of an array's elements, one copy can do all.
+    part of it; see `gpuviz.advice.chosen_places.chooses_places`. But a loop that only decides by it
+    whether to go on can ask less often; see `gpuviz.advice.convergence.ends_loop`. What a function
+    of torch.linalg reads to check its result counts if another function leaves that check to the
+    program. A line with a function that always checks is no finding: that wait stays. Of reads that
+    follow each other without other work of the GPU, as of an array's elements, one copy can do all.
 
     Saving: the recording's `Schedule`, replayed without these calls and copies, and without the
     Python before them, so that the host launches the next work meanwhile. It counts also where the
@@ -77,6 +88,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
             whole = conversion_to_host(schedule.recording)
             does = f"reads {count} numbers one by one"
             advice = _OF_ELEMENTS.format(whole=whole)
+        elif found.ends_loop:
+            does, advice = f"asks {count} times too often whether to go on", _OF_LOOPS
         elif _is_torch(schedule, line):
             does, advice = _of_torch(line.source)
             does, advice = f"{does} {count} times", f"{advice} {_MEANWHILE}"
@@ -94,12 +107,21 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
 @Once
 def scalars(schedule: "Schedule") -> "tuple[Fetches, ...]":
     """Return the lines of R18; they are computed once for a schedule."""
-    return tuple(each for each in fetches(schedule) if _is_needless(schedule, each))
+    found = (_needless(schedule, each) for each in fetches(schedule))
+    return tuple(each for each in found if each is not None)
+
+
+def _needless(schedule: "Schedule", found: "Fetches") -> "Fetches | None":
+    """Return the reads that the program can leave out; None if it needs all of them."""
+    if not found.is_scalar:
+        return None
+    if not decides(schedule.recording, found.stack):
+        return found if _is_needless(schedule, found) else None
+    is_asked = found.count(schedule) >= _LEAST_ROUNDS and ends_loop(schedule.recording, found.stack)
+    return found.asked_less_often(schedule) if is_asked else None
 
 
 def _is_needless(schedule: "Schedule", found: "Fetches") -> bool:
-    if not found.is_scalar or decides(schedule.recording, found.stack):
-        return False
     calls = schedule.call[found.copies]
     if indexes(schedule.recording, found.stack) and chooses_places(schedule, calls):
         return False

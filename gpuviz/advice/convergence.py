@@ -1,0 +1,59 @@
+"""Values by which a loop only decides whether it goes on, such as that of a solver."""
+
+import re
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from gpuviz.advice.conditions import statements_of_value
+from gpuviz.advice.named_values import any_of, assigned
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuviz.advice.close_statements import Statement
+    from gpuviz.data.recording_data import RecordingData
+
+_CHANGES = re.compile(r"[^=]*?[-+*/@%&|^]=")
+_ENDS = re.compile(r"(?:break|return)\b")
+
+
+def ends_loop(recording: "RecordingData", stack: int) -> bool:
+    """Return whether what the line of a call stack computes only decides whether its loop goes on.
+
+    The line itself is the head of a ``while`` loop, or leaves the loop by what it computes, or
+    assigns it to a name that nothing in the loop uses but such statements. Then the loop can ask
+    less often: it makes a few rounds more.
+    """
+    close = statements_of_value(recording, stack)
+    if close is None or not close.of_round or close.of_round[0].keyword not in ("while", "for"):
+        return False
+    head, line, of_round = close.of_round[0], close.line, close.of_round
+    if line is head:
+        return head.keyword == "while"
+    if _leaves(line, of_round):
+        return True
+    names = assigned(line)
+    if len(names) != 1 or _CHANGES.match(line.text):
+        return False
+    used = re.compile(any_of(names))
+    using = [
+        each
+        for each in of_round
+        if each is not line and (used.search(each.text) or used.search(each.head))
+    ]
+    return bool(using) and all(
+        not used.search(each.text)
+        and ((each is head and head.keyword == "while") or _leaves(each, of_round))
+        for each in using
+    )
+
+
+def _leaves(statement: "Statement", of_round: "Sequence[Statement]") -> bool:
+    """Return whether a statement leaves a loop under a condition, and does nothing else."""
+    if statement.keyword != "if":
+        return False
+    if statement.text:
+        return _ENDS.match(statement.text) is not None
+    begin = next(place for place, each in enumerate(of_round) if each is statement) + 1
+    inside = [*takewhile(lambda each: each.indentation > statement.indentation, of_round[begin:])]
+    return len(inside) == 1 and _ENDS.match(inside[0].text) is not None
