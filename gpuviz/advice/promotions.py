@@ -58,9 +58,10 @@ def promotions(device: "DeviceBlocks", shown: "NDArray[Any]") -> "Iterator[Promo
     None of them is made from data in double precision, such as an array that the host filled, or
     that the program converted from single precision; nothing else, as a solver or a product of
     matrices, uses them; and single precision is not added up in them. The program itself converts
-    integers of at most 16 bits to the first of them, or combines a large one, no running sum, with
-    as many elements in single precision. What elementwise functions make of them with other data in
-    double precision does not follow, nor arrays that exist before and are overwritten (``out=``).
+    or divides integers of at most 16 bits to make the first of them, or combines a large one, no
+    running sum, with as many elements in single precision. What elementwise functions make of them
+    with other data in double precision does not follow, nor arrays that exist before and are
+    overwritten (``out=``).
     It does if all of that data, and the large array too, is computed from small arrays that lines
     make of nothing else in double precision, such as `fftfreq`, before the first.
 
@@ -126,7 +127,8 @@ class _Search(DoubleBlocks):
         whole = launches.source_elements == launches.elements[launch]
         narrow, wide = np.full(count, -1), np.full(count, -1)
         is_copy = launches.where(lambda each: each.name == "copy")
-        samples = np.isin(launches.kind, SAMPLES) & is_copy[launch]
+        converts = is_copy | launches.where(lambda each: each.name == "true_divide")
+        samples = np.isin(launches.kind, SAMPLES) & converts[launch]
         lower = whole & (samples | (np.isin(launches.kind, NARROW) & ~is_copy[launch]))
         narrow[launch[lower]] = source[lower]
         # A small operand is cheap to convert, and R33 says so.
@@ -136,7 +138,7 @@ class _Search(DoubleBlocks):
         is_wide &= ~running_sums(device, filled)[source]
         wide[launch[is_wide]] = source[is_wide]
         found = own & is_new & np.isin(launches.output, WIDE) & (narrow >= 0) & ~launches.is_update
-        found &= (wide >= 0) | is_copy
+        found &= (wide >= 0) | converts
         entry = np.flatnonzero(found)
         return entry, narrow[entry], wide[entry]
 

@@ -39,7 +39,7 @@ RULES = (
         "array of a wider type, or with an array that CuPy creates in float64 by default, as "
         "`linspace`, `ones` and `random` do on lines that do not name the type, and which is no "
         "running sum, or a table made so is looked up with integers of at most 16 bits, or such "
-        "an array is only converted; or integers of at most 16 bits are converted "
+        "an array is only converted; or integers of at most 16 bits are converted or divided "
         "to double precision, or single precision meets it, and elementwise functions, "
         "reductions, FFTs and filters alone use what follows, up to where other data in double "
         "precision meets it, unless both come only from small arrays in it, as of `fftfreq`; "

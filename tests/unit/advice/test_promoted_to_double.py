@@ -29,6 +29,17 @@ def single(cp):
     smooths(cp, kind="float32")
 
 
+def scales(cp, *, kind="float64", data="uint16"):
+    """Divide samples by a number of Python, as `page / 255` does."""
+    pages = cp.uploaded(SIZE, data)
+    for _ in range(ROUNDS):
+        page = cp.elementwise("true_divide", pages, 255.0, out=cp.empty(SIZE, kind))
+        ink, total = cp.elementwise("sqrt", page), cp.empty(1, kind)
+        cp.kernel("cupy_sum", [ink], [total])
+        float(total)
+        del page, ink
+
+
 def propagates(cp, *, once=False, given=False):
     """Multiply data in single precision by weights that are computed from an index."""
     weights = cp.uploaded(SIZE, "float64") if given else cp.astype(cp.arange(SIZE), "float64")
@@ -163,6 +174,16 @@ def test_samples_that_are_converted_to_double_precision_could_be_in_single_preci
     assert finding.saved_bytes == before.peak().bytes - after.peak().bytes
     assert finding.saved_ns == pytest.approx(before.duration_ns - after.duration_ns, rel=0.1)
     assert of(single) == []
+
+
+def test_samples_that_are_divided_could_be_in_single_precision():
+    (finding,) = of(scales)
+    single, wider = (partial(scales, **each) for each in ({"kind": "float32"}, {"data": "int32"}))
+
+    saved = of_arrays(scales).peak().bytes - of_arrays(single).peak().bytes
+    assert finding.saved_bytes == saved
+    assert finding.title.startswith('`page = cp.elementwise("true_divide", pages, 255.0, out=')
+    assert of(single) == of(wider) == []
 
 
 def test_an_operand_in_double_precision_is_converted_where_it_is_made():
