@@ -243,6 +243,29 @@ def test_a_helper_gives_way_to_the_line_that_calls_it():
     assert finding.title.startswith("32.0 MiB from `image = to_device(gpu, 32 * MIB)` is still ")
 
 
+def new_image(gpu):
+    return gpu.empty(32 * MIB)
+
+
+def loaded(gpu):
+    return new_image(gpu)
+
+
+def test_an_array_that_a_return_makes_has_the_line_that_names_it():
+    def program(gpu):
+        image = loaded(gpu)
+        gpu.launch("load", duration=1e-4, writes=[image])
+        mask = gpu.empty(16 * MIB)
+        gpu.launch("filter", duration=1e-4, reads=[image], writes=[mask])
+        large = gpu.empty(64 * MIB)
+        gpu.launch("enlarge", duration=1e-4, reads=[mask], writes=[large])
+
+    (finding,) = found(program, "R45")
+
+    assert finding.lines[0].source == "image = loaded(gpu)"
+    assert finding.title.startswith("32.0 MiB from `image = loaded(gpu)` is still ")
+
+
 def run(gpu, kernel, reads, writes):
     gpu.launch(kernel, duration=1e-4, reads=reads, writes=writes)
 
