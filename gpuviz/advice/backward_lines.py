@@ -61,21 +61,33 @@ class BackwardLines:
         return self._of_stack[stack]
 
 
-def compute_from_others(recording: "RecordingData", used: "Touches") -> "NDArray[Any]":
-    """Return which uses compute something else from what another line's backward pass made.
+def compute_from_others(
+    recording: "RecordingData", used: "Touches", is_workspace: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return which uses compute something else from what a backward pass made before.
 
-    The pass begins with such gradients, and does not only add to them: it writes another array, as
-    far as is known.
+    The pass of another line, or of the same one, begins with such gradients, or goes on from those
+    of a result in between. It does not only add to them: it writes another array, as far as is
+    known. Of work of the same call stack that is known only if it is known to read them: it may
+    just make them.
+
+    Args:
+        recording: The recording.
+        used: The uses.
+        is_workspace: Which of them are of a library's workspace, whose contents nothing needs.
     """
     lines = BackwardLines(recording)
     stacks = plain(recording.tables["api_calls"]["stack"])
     line, own = lines.of_stacks(stacks), lines.of_stacks(used.blocks.stack)
-    may_write = used.mode != _READ
+    is_read = line[used.call] != own[used.block]
+    is_read |= stacks[used.call] != used.blocks.stack[used.block]
+    is_read |= used.mode == _READ
+    may_write = (used.mode != _READ) & ~is_workspace
     of_call = np.bincount(used.call, may_write, len(stacks))
     pairs = np.stack([used.call, used.block])
     number = np.unique(pairs, axis=1, return_inverse=True)[1].ravel()
     of_block = np.bincount(number, may_write)
-    found: NDArray[Any] = (line[used.call] != own[used.block]) & (used.mode != _WRITE)
+    found: NDArray[Any] = is_read & (used.mode != _WRITE)
     found &= of_call[used.call] > of_block[number]
     return found
 

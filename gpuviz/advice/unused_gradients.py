@@ -18,6 +18,7 @@ from gpuviz.advice.training import (
 )
 from gpuviz.advice.without_graph import ends_without_graph
 from gpuviz.analysis.categories import named_blocks
+from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import phases_of
 from gpuviz.analysis.phases import PhasedWork
 from gpuviz.analysis.touches import without_touches
@@ -63,6 +64,7 @@ class UnusedGradients:
         self._time = plain(tables["api_calls"]["time"])
         self._stack = plain(tables["api_calls"]["stack"])
         self._phase = phases_of(tables, self._stack)
+        self._touch_phase = self._phase[used.call]
         self._place = device.place[used.block]
         # What a library leaves in its workspace is needed by nothing.
         self._of_device = (self._place >= 0) & (training.category != WORKSPACE)[self._place]
@@ -107,23 +109,13 @@ class UnusedGradients:
 
     def _named_blocks(self, category: str) -> "tuple[NDArray[Any], NDArray[Any]]":
         if category not in self._known:
-            blocks, times, _ = named_blocks(self._device.recording, category)
-            self._known[category] = blocks, times
+            self._known[category] = named_blocks(self._device.recording, category)[:2]
         return self._known[category]
-
-    @cached_property
-    def _touch_phase(self) -> "NDArray[Any]":
-        phase: NDArray[Any] = self._phase[self._device.used.call]
-        return phase
 
     @cached_property
     def _pass_begins(self) -> "NDArray[Any]":
         """When each backward pass began, in ns."""
-        work = PhasedWork.of(self._device.recording)
-        known = work.at(np.flatnonzero(work.phase != _OTHER))
-        is_backward = known.phase == BACKWARD
-        begins: NDArray[Any] = known.begin[is_backward & ~np.append(False, is_backward[:-1])]
-        return begins
+        return PhasedWork.of(self._device.recording).begins_of(BACKWARD)
 
     def _number(self, times: "NDArray[Any]") -> "NDArray[Any]":
         """Return how many backward passes had begun at some times."""
@@ -138,7 +130,8 @@ class UnusedGradients:
     def _unused_touches(self) -> "NDArray[Any]":
         """Return which uses by backward passes make gradients that nothing uses afterwards.
 
-        Only of call stacks that make no others.
+        Only of call stacks that make no others of this size: one makes the gradients of a module's
+        parameters and of its input.
         """
         used, training = self._device.used, self._training
         rows = self._of_device & (self._touch_phase == BACKWARD)
@@ -148,8 +141,9 @@ class UnusedGradients:
         unused |= rows & (self._time[used.call] > self._needed_before[self._place])
         # The last step of the recording may be missing.
         known = rows & (self._time[used.call] < self._steps.max(initial=-1))
-        others = np.unique(stack[known & ~unused])
-        found: NDArray[Any] = unused & known & (stack != 0) & ~np.isin(stack, others)
+        kind = numbered(stack, self._device.size[self._place])[0]
+        others = np.unique(kind[known & ~unused])
+        found: NDArray[Any] = unused & known & (stack != 0) & ~np.isin(kind, others)
         return found
 
     @cached_property
@@ -172,13 +166,14 @@ class UnusedGradients:
         is_step = (times <= self._steps.max()) & (device.place[blocks] >= 0)
         np.maximum.at(until, device.place[blocks[is_step]], times[is_step])
         other = (self._touch_phase != BACKWARD) & (used.mode != _WRITE)
-        other |= (self._touch_phase == BACKWARD) & compute_from_others(device.recording, used)
+        is_workspace = (self._place >= 0) & ~self._of_device
+        computes = compute_from_others(device.recording, used, is_workspace)
+        other |= (self._touch_phase == BACKWARD) & computes
         other &= self._of_device
         np.maximum.at(until, self._place[other], self._time[used.call[other]])
         # A graph, for one, may read any array.
         hidden = np.sort(self._time[used.opaque[self._phase[used.opaque] == _OTHER]])
-        ends = used.blocks.end[device.number]
-        ends = np.where(ends < 0, never, ends)
+        ends = used.blocks.end_or_never[device.number]
         last = np.append(-1, hidden)[np.searchsorted(hidden, ends)]
         until = np.where(last > used.blocks.begin[device.number], np.maximum(until, last), until)
         until[device.is_shared | device.is_initial] = never
@@ -258,8 +253,7 @@ class UnusedGradients:
         """Whether work of a backward pass that names no arrays may have used each block."""
         device, used = self._device, self._device.used
         hidden = np.sort(self._time[used.opaque[self._phase[used.opaque] == BACKWARD]])
-        begin, end = used.blocks.begin[device.number], used.blocks.end[device.number]
-        end = np.where(end < 0, np.iinfo(np.int64).max, end)
+        begin, end = used.blocks.begin[device.number], used.blocks.end_or_never[device.number]
         found: NDArray[Any] = np.searchsorted(hidden, begin) < np.searchsorted(hidden, end)
         return found
 
@@ -297,12 +291,13 @@ class UnusedGradients:
         return found
 
     def _needless_temporaries(self) -> "NDArray[Any]":
+        """Return the temporary arrays that needless work makes, or only needless work uses."""
         device, training = self._device, self._training
         chosen = (training.phase == BACKWARD) & (training.freed_in == BACKWARD)
-        rows = np.flatnonzero(chosen)
-        begins = device.used.blocks.begin[device.number[rows]]
-        found: NDArray[Any] = rows[self._is_in_tail(begins)]
-        return found
+        needed, needless = self._used_backward
+        is_needless = needless & ~needed & ~self._may_be_hidden
+        is_needless |= self._is_in_tail(device.used.blocks.begin[device.number])
+        return np.flatnonzero(chosen & is_needless)
 
     def _states(self) -> "NDArray[Any]":
         """Return the states that an optimizer has for the parameters that it does not change."""
@@ -320,13 +315,19 @@ class UnusedGradients:
         device, training, used = self._device, self._training, self._device.used
         chosen = (training.category == ACTIVATION) & (training.freed_in == BACKWARD)
         chosen &= (training.phase != BACKWARD) & ~device.is_shared & training.is_differentiable
-        rows = self._of_device & (self._touch_phase == BACKWARD)
-        is_needless = self.needless_calls[used.call]
-        needed, needless = (np.zeros(len(chosen), bool) for _ in range(2))
-        needed[self._place[rows & ~is_needless]] = True
-        needless[self._place[rows & is_needless]] = True
+        needed, needless = self._used_backward
         ends = used.blocks.end[device.number]
         return np.flatnonzero(chosen & ~needed & (needless | self._is_in_tail(ends)))
+
+    @cached_property
+    def _used_backward(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """Which blocks needed work of backward passes uses, and which their needless work."""
+        rows = self._of_device & (self._touch_phase == BACKWARD)
+        is_needless = self.needless_calls[self._device.used.call]
+        needed, needless = (np.zeros(len(self._device.size), bool) for _ in range(2))
+        needed[self._place[rows & ~is_needless]] = True
+        needless[self._place[rows & is_needless]] = True
+        return needed, needless
 
     def _after_forward(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
         """Return where forward passes would free activations that no graph keeps.

@@ -58,6 +58,13 @@ class PhasedWork(NamedTuple):
         """Return some of the work."""
         return type(self)(*(column[rows] for column in self))
 
+    def begins_of(self, phase: int) -> "NDArray[Any]":
+        """Return when parts of a step of a phase began: its work that follows another phase's."""
+        known = self.at(np.flatnonzero(self.phase != _OTHER))
+        is_chosen = known.phase == phase
+        begins: NDArray[Any] = known.begin[is_chosen & ~np.append(False, is_chosen[:-1])]
+        return begins
+
 
 @Once
 def phase_rows(recording: "RecordingData") -> "pa.Table":

@@ -30,7 +30,8 @@ RULES = (
         "learning rate of 0, or that no optimizer gets and nothing else reads; the saving leaves "
         "out the work that only leads to them, their memory and their optimizer states, and frees "
         "activations that only this work uses as without gradients",
-        "`requires_grad_(False)` for these parameters, or `torch.no_grad()` around the frozen part",
+        "`requires_grad_(False)` for these parameters or inputs, or `torch.no_grad()` around the "
+        "frozen part",
     ),
 )
 
@@ -104,9 +105,9 @@ def _finding(
             f"in each pass.{_kept(int(device.size[freed].sum()))}"
         ),
         change=(
-            "Call `requires_grad_(False)` on the parameters or the module that these lines use, "
-            "and give the optimizer the others only; or run a frozen part that comes first under "
-            "`torch.no_grad()`. "
+            "Call `requires_grad_(False)` on the parameters, the module or the input that these "
+            "lines use, and give the optimizer the others only; or run a frozen part that comes "
+            "first under `torch.no_grad()`. "
             + (
                 "A learning rate of 0 freezes values, but autograd does all of its work."
                 if is_frozen

@@ -7,7 +7,7 @@ from gpuviz.recording import Recording
 from tests.unit.advice.training import MIB, Model, in_backward_pass, named, recorded
 from tests.unit.recording.from_activities import rows_of
 
-STEPS, LAYER = 4, 8 * MIB
+STEPS, LAYER, INPUT = 4, 8 * MIB, 32 * MIB
 ENCODER, HEAD = ("0", "1", "2"), ("3", "4")
 # The categories of what kernels read or write: gradients of an optimizer, a library's workspace.
 _CATEGORIES = {
@@ -213,3 +213,97 @@ def test_gradients_that_add_up_until_a_step_are_needed():
             drop(gpu, model)
 
     assert "R61" not in {each.rule for each in findings(trained(program), small=True)}
+
+
+def _differentiate(gpu, x, weight, kept, workspace):
+    """Compute the gradient of a weight, and that of the input, of which it has the previous one.
+
+    The latter is reduced in parts, with a library's workspace.
+    """
+    gpu.work_on_host(1e-6)
+    if kept is not None:
+        below = gpu.empty(INPUT)
+        gpu.launch("input gradient", duration=2e-4, reads=[weight], writes=[below])
+        parts = [below, workspace]
+        gpu.launch("reduce", duration=1e-5, reads=parts, writes=parts)
+        del parts
+    gradient = gpu.empty(MIB)
+    gpu.launch("weight gradient", duration=1e-4, reads=[x], writes=[gradient])
+    if kept:
+        gpu.launch("add", duration=1e-5, reads=[below, kept[0]], writes=[kept[0]])
+        del below
+    elif kept is not None:
+        kept.append(below)
+    return gradient
+
+
+differentiate, penalize = named(_differentiate, "backward 0"), named(_go_on, "forward penalty")
+below = named(_go_on, "backward below")
+
+
+def _pass_back(gpu, arrays, kept, use):
+    gradient = differentiate(gpu, *arrays[:2], kept, arrays[2])
+    if use == "passed on":
+        below(gpu, kept[0])
+    return gradient
+
+
+pass_back = in_backward_pass(_pass_back)
+
+
+def trains_on(use=None, *, requires_grad=True):
+    """Return a program whose backward passes also compute a gradient of the input.
+
+    Args:
+        use: ``read`` if the program reads it in each step, ``read at last`` if it adds up until
+            then, ``penalized`` if a loss does, ``passed on`` if the same backward pass goes on from
+            it, ``stepped`` if an optimizer gets it; None if nothing does.
+        requires_grad: Whether it computes one.
+    """
+
+    def program(gpu):
+        model, kept = Model(gpu, ("0", *HEAD)), [] if requires_grad else None
+        x, workspace = gpu.empty(INPUT), gpu.empty(MIB)
+        _NEVER_FREED.append(workspace)
+        gpu.launch("load", duration=1e-4, writes=[x])
+        for _ in range(STEPS):
+            output = model(x)
+            model.backward(output, names=HEAD)
+            arrays = x, model.weights["0"], workspace
+            model.gradients["0"] = pass_back(gpu, arrays, kept, use)
+            clear(gpu, workspace)
+            del output
+            if use in {"read", "penalized"}:
+                (_read if use == "read" else penalize)(gpu, kept[0])
+            step(gpu, model, model.names)
+            if use == "stepped":
+                gpu.launch("update", duration=1e-5, reads=[kept[0]], writes=[x])
+            drop(gpu, model)
+            if use == "passed on":
+                kept.clear()
+        if use == "read at last":
+            _read(gpu, kept[0])
+
+    return program
+
+
+def of_input(**options):
+    found = findings(trained(trains_on(**options)), small=True)
+    return [each for each in found if each.rule == "R61"]
+
+
+def test_a_gradient_of_an_input_is_found_beside_that_of_a_parameter_of_the_same_module():
+    before, after = (trained(trains_on(requires_grad=each)) for each in (True, False))
+    (finding,) = of_input()
+
+    assert finding.saved_bytes == before.peak().bytes - after.peak().bytes > INPUT
+    assert finding.saved_ns == pytest.approx(before.duration_ns - after.duration_ns, rel=0.1)
+    assert "4 backward passes spend 874 µs" in finding.title
+    assert "1 array, 32.0 MiB in each pass" in finding.reason
+    assert "or the input" in finding.change
+    assert of_input(requires_grad=False) == []
+
+
+@pytest.mark.parametrize("use", ["read", "read at last", "penalized", "passed on", "stepped"])
+def test_gradients_of_inputs_with_a_use_are_needed(use):
+    assert of_input(use=use) == []
