@@ -1,10 +1,12 @@
 """R61: gradients that nothing uses."""
 
+from functools import partial
+
 import pytest
 
 from gpuviz.advice.findings import findings
 from gpuviz.recording import Recording
-from tests.unit.advice.training import MIB, Model, in_backward_pass, named, recorded
+from tests.unit.advice.training import MIB, Model, in_backward_pass, installed, named, recorded
 from tests.unit.recording.from_activities import rows_of
 
 STEPS, LAYER, INPUT = 4, 8 * MIB, 32 * MIB
@@ -54,6 +56,10 @@ def _add(gpu, gradient):
     """Add a gradient to that of another backward pass."""
     gpu.work_on_host(1e-6)
     gpu.launch("add", duration=1e-5, reads=[gradient], writes=[gradient])
+
+
+def _call_with(function, *arguments):
+    return function(*arguments)
 
 
 def _clear(gpu, workspace):
@@ -249,6 +255,9 @@ def _pass_back(gpu, arrays, kept, use):
 
 
 pass_back = in_backward_pass(_pass_back)
+recompute = partial(
+    installed(_call_with, "torch/utils/checkpoint.py", "CheckpointFunction.backward"), clear
+)
 
 
 def trains_on(use=None, *, requires_grad=True):
@@ -257,7 +266,8 @@ def trains_on(use=None, *, requires_grad=True):
     Args:
         use: ``read`` if the program reads it in each step, ``read at last`` if it adds up until
             then, ``penalized`` if a loss does, ``passed on`` if the same backward pass goes on from
-            it, ``stepped`` if an optimizer gets it; None if nothing does.
+            it, ``stepped`` if an optimizer gets it, ``checkpointed`` if a reentrant checkpoint
+            needs it to have a backward pass; None if nothing does.
         requires_grad: Whether it computes one.
     """
 
@@ -271,7 +281,7 @@ def trains_on(use=None, *, requires_grad=True):
             model.backward(output, names=HEAD)
             arrays = x, model.weights["0"], workspace
             model.gradients["0"] = pass_back(gpu, arrays, kept, use)
-            clear(gpu, workspace)
+            (recompute if use == "checkpointed" else clear)(gpu, workspace)
             del output
             if use in {"read", "penalized"}:
                 (_read if use == "read" else penalize)(gpu, kept[0])
@@ -304,6 +314,8 @@ def test_a_gradient_of_an_input_is_found_beside_that_of_a_parameter_of_the_same_
     assert of_input(requires_grad=False) == []
 
 
-@pytest.mark.parametrize("use", ["read", "read at last", "penalized", "passed on", "stepped"])
+@pytest.mark.parametrize(
+    "use", ["read", "read at last", "penalized", "passed on", "stepped", "checkpointed"]
+)
 def test_gradients_of_inputs_with_a_use_are_needed(use):
     assert of_input(use=use) == []
