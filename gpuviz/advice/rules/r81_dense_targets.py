@@ -31,9 +31,10 @@ RULES = (
         "dense targets of a cross entropy",
         "PyTorch fills an array of 8 MiB or more and scatters one number to the places of much "
         "smaller indices, as `one_hot` does; all that uses it, or what is computed from it alone, "
-        "are elementwise functions, of which one multiplies it with the result of a log softmax "
-        "for a product that is only summed, to one number for each index; the saving is without "
-        "these arrays and the kernels that make them, but for the sum",
+        "are elementwise functions, of which one multiplies it with the result of a log softmax, "
+        "or with the logarithm of a softmax that nothing else uses, for a product that is only "
+        "summed, to one number for each index; the saving is without these arrays and the kernels "
+        "that make them, but for the sum, and without the logarithm and its backward pass",
         "`F.cross_entropy(logits, target)` with class indices, and its `label_smoothing`",
     ),
 )
@@ -45,6 +46,8 @@ _SCATTERS_OF = {
 _ELEMENTWISE = re.compile(r"\bat::native::\w*elementwise_kernel")
 _PRODUCT = re.compile(r"\bat::native::\w*elementwise_kernel.*MulFunctor", re.DOTALL)
 _LOG_SOFTMAX = re.compile(r"\bat::native::.*SoftMaxForward.*\bLogSoftMaxForwardEpilogue", re.DOTALL)
+_SOFTMAX = re.compile(r"\bat::native::.*SoftMaxForward.*\bSoftMaxForwardEpilogue", re.DOTALL)
+_LOG = re.compile(r"\bat::native::\w*elementwise_kernel.*\blog_kernel_cuda", re.DOTALL)
 _SUM = re.compile(r"\bat::native::reduce_kernel.*sum_functor", re.DOTALL)
 
 
@@ -55,10 +58,14 @@ class _Dense:
     Attributes:
         blocks: The dense array, what is computed from it alone, and the products.
         work: The numbers in the schedule of the kernels that make them.
+        of_log: The blocks of logarithms of softmaxes, and those that their backward passes need.
+        work_of_log: The numbers of the kernels that make those.
     """
 
     blocks: "NDArray[Any]"
     work: "NDArray[Any]"
+    of_log: "NDArray[Any]"
+    work_of_log: "NDArray[Any]"
 
 
 def find(device: "DeviceBlocks") -> "Iterator[Finding]":
@@ -67,14 +74,18 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     Trigger: a kernel of PyTorch fills a block, the next one scatters a number of the host into it,
     at indices with at most a sixteenth of its bytes. It is only used by elementwise functions that
     use no other block, whose results count as it does, and by ones that multiply it with a block
-    that a log softmax has written, and that nothing has changed since. A function that changes only
-    a part of it, such as the column of a padding class, is none of `cross_entropy`. Only sums to
-    one number for each index, and work of a backward pass, use the product: another function of
-    several classes, or of several rows, is none of `cross_entropy` either.
+    that a log softmax has written, and that nothing has changed since, or with the logarithm of a
+    softmax. Nothing else of the forward pass uses that logarithm or that softmax. A function that
+    changes only a part of the dense block, such as the column of a padding class, is none of
+    `cross_entropy`. Only sums to one number for each index, and work of a backward pass, use the
+    product: another function of several classes, or of several rows, is none of `cross_entropy`
+    either.
 
     Saving: the decrease of the peak without these blocks, and the recording's `Schedule` without
     the kernels that make them. `cross_entropy` reads the softmax's result at the indices, and sums
-    it for label smoothing: the sums stay.
+    it for label smoothing: the sums stay. It computes a log softmax at once, which takes as long as
+    a softmax. Of the backward passes of a logarithm and a softmax, those kernels stay that a log
+    softmax has, too, with an array for what goes into it.
     """
     if not scatters_to_large(device):
         return
@@ -83,6 +94,19 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     sites = np.array([device.site[each.blocks[0]] for each in found], np.int64)
     for site in distinct(sites).tolist():
         yield _finding(device, [found[each] for each in np.flatnonzero(sites == site).tolist()])
+
+
+@dataclass(frozen=True)
+class _Logarithm:
+    """What a logarithm of a softmax needs, and a log softmax does not.
+
+    Attributes:
+        blocks: Blocks.
+        work: The numbers in the schedule of kernels.
+    """
+
+    blocks: list[int]
+    work: list[int]
 
 
 class _Chains:
@@ -97,7 +121,8 @@ class _Chains:
         uses = self._uses = self._scattered.uses
         self._is_elementwise = uses.are_of(_ELEMENTWISE)
         self._is_product, self._is_sum = uses.are_of(_PRODUCT), uses.are_of(_SUM)
-        self._is_softmax = uses.are_of(_LOG_SOFTMAX)
+        self._is_log_of_softmax = uses.are_of(_LOG_SOFTMAX)
+        self._is_softmax, self._is_log = uses.are_of(_SOFTMAX), uses.are_of(_LOG)
         sizes = [*_SCATTERS_OF]
         self._number_bytes = np.select([uses.are_of(_SCATTERS_OF[each]) for each in sizes], sizes)
         tables = device.recording.tables
@@ -120,6 +145,7 @@ class _Chains:
         if not all(self._is_whole(each, numbers) for each in rows[:fills].tolist()):
             return None
         blocks, products, work = [scattered], list[int](), [*uses.work[rows[: fills + 1]].tolist()]
+        of_log, work_of_log = list[int](), list[int]()
         left = [rows[fills + 1 :]]
         while left:
             rows = left.pop()
@@ -127,20 +153,27 @@ class _Chains:
                 made = self._made(row, numbers)
                 if made is None:
                     return None
-                block, is_product = made
+                block, factor = made
                 work.append(int(uses.work[row]))
-                if is_product:
+                if factor is not None:
                     products.append(block)
+                    of_log += factor.blocks
+                    work_of_log += factor.work
                 elif block >= 0 and block not in blocks:
                     blocks.append(block)
                     left.append(uses.of_block(block)[1:])
         targets = int(requested[indices]) // INDEX_BYTES
         if not products or not all(self._is_summed(each, numbers, targets) for each in products):
             return None
-        return _Dense(np.array([*blocks, *products]), distinct(np.array(work)))
+        return _Dense(
+            np.array([*blocks, *products]),
+            distinct(np.array(work)),
+            np.array(of_log, np.int64),
+            np.array(work_of_log, np.int64),
+        )
 
-    def _made(self, row: int, numbers: int) -> tuple[int, bool] | None:
-        """Return the block that an elementwise function makes of a dense one, and if it multiplies.
+    def _made(self, row: int, numbers: int) -> "tuple[int, _Logarithm | None] | None":
+        """Return the block that an elementwise function makes of a dense one, and its factor.
 
         -1 if it changes all numbers of the dense one itself; None if something else uses it.
         """
@@ -148,7 +181,7 @@ class _Chains:
         if not self._is_elementwise[row] or not self._can[others].all():
             return None
         if not len(others):
-            return (-1, False) if self._is_whole(row, numbers) else None
+            return (-1, None) if self._is_whole(row, numbers) else None
         call = int(uses.call[row])
         first = [int(uses.of_block(each)[0]) for each in others.tolist()]
         made = [
@@ -157,21 +190,53 @@ class _Chains:
         if len(made) != 1:
             return None
         if len(others) == 1:
-            return made[0], False
+            return made[0], None
         factors = [each for each in others.tolist() if each != made[0]]
-        is_product = self._is_product[row] and len(factors) == 1
-        return (made[0], True) if is_product and self._is_log_softmax(factors[0], call) else None
+        if not self._is_product[row] or len(factors) != 1:
+            return None
+        factor = self._log_softmax(factors[0], call)
+        return None if factor is None else (made[0], factor)
 
     def _is_whole(self, row: int, numbers: int) -> bool:
         """Return whether an elementwise kernel may have so many elements, as far as is known."""
         return not 0 < self._elements[row] < numbers
 
-    def _is_log_softmax(self, block: int, call: int) -> bool:
-        """Return whether a log softmax wrote a block, and nothing changed it before a call."""
+    def _log_softmax(self, block: int, call: int) -> "_Logarithm | None":
+        """Return what `cross_entropy` has no need of to make the log softmax in a block.
+
+        None if the block is none, or if something changed it before a call.
+        """
         uses = self._uses
         first, *others = uses.of_block(block).tolist()
+        if self._is_log[first]:
+            is_used_once = [uses.call[each] for each in others] == [call]
+            return self._logarithm(block, first) if is_used_once else None
         before = others[: [uses.call[each] for each in others].index(call)]
-        return bool(self._is_softmax[first]) and all(map(self._only_reads, before))
+        is_kept = self._is_log_of_softmax[first] and all(map(self._only_reads, before))
+        return _Logarithm([], []) if is_kept else None
+
+    def _logarithm(self, block: int, row: int) -> "_Logarithm | None":
+        """Return what the logarithm that a row makes needs beside a log softmax.
+
+        None if it is not of a softmax that the rest of the forward pass does not use.
+        """
+        uses, others = self._uses, self._uses.beside(row)
+        if len(others) != 1:
+            return None
+        first, *rows = uses.of_block(int(others[0])).tolist()
+        forward = [uses.call[each] for each in rows if not self._is_backward[each]]
+        if not self._is_softmax[first] or forward != [uses.call[row]]:
+            return None
+        # The gradients of the logarithm and, at last, of what the softmax has summed.
+        backward = [each for each in rows if self._is_backward[each] and self._is_elementwise[each]]
+        made = [
+            each
+            for other in backward
+            for each in uses.beside(other).tolist()
+            if uses.call[uses.of_block(each)[0]] == uses.call[other]
+        ]
+        work = uses.work[[row, *backward]].tolist()
+        return _Logarithm([block, *made[:-1]], work)
 
     def _only_reads(self, row: int) -> bool:
         """Return whether a call leaves a block as it is: it makes another."""
@@ -200,8 +265,11 @@ class _Chains:
 
 def _finding(device: "DeviceBlocks", found: list[_Dense]) -> Finding:
     schedule = device.schedule
-    blocks = distinct(np.concatenate([each.blocks for each in found]))
-    work = distinct(np.concatenate([each.work for each in found]))
+    blocks = distinct(
+        np.concatenate([part for each in found for part in (each.blocks, each.of_log)])
+    )
+    work = np.concatenate([part for each in found for part in (each.work, each.work_of_log)])
+    work = distinct(work)
     duration = schedule.duration.copy()
     duration[work[work >= 0]] = 0
     is_gone = np.zeros(len(schedule.called), bool)
@@ -211,14 +279,15 @@ def _finding(device: "DeviceBlocks", found: list[_Dense]) -> Finding:
     line = device.lines.line_of(scattered)
     sizes = [int(device.requested[each.blocks].sum()) for each in found]
     dense = format_bytes(int(device.requested[scattered].max()))
+    is_written_out = any(len(each.of_log) for each in found)
+    factor = "the logarithm of a softmax" if is_written_out else "the result of a log softmax"
     return Finding(
         rule="R81",
         title=f"{named(line.site, line.source)} makes dense targets of class indices: with what is "
         f"computed from them, {format_bytes(max(sizes))} for each cross entropy.",
         reason=(
-            f"A number is scattered into an array of {dense}, which is only multiplied with the "
-            "result of a log softmax and summed. `cross_entropy` reads that result at the indices "
-            "instead."
+            f"A number is scattered into an array of {dense}, which is only multiplied with "
+            f"{factor} and summed. `cross_entropy` reads the log softmax at the indices instead."
         ),
         change=(
             "Use `F.cross_entropy(logits, target)` with the class indices. For a mixture with the "

@@ -7,7 +7,7 @@ import pytest
 import gpuviz
 from gpuviz.advice.findings import findings
 from tests.unit.advice.programs import threads
-from tests.unit.advice.training import MIB, installed
+from tests.unit.advice.training import MIB, as_torch, installed, named
 
 STEPS = 3
 DENSE, ROWS = 16 * MIB, MIB // 8
@@ -27,6 +27,13 @@ SOFTMAX, PROBABILITIES = (
     f"(anonymous namespace)::{epilogue}>"
     for epilogue in ("LogSoftMaxForwardEpilogue", "SoftMaxForwardEpilogue")
 )
+LOG = f"{AT}vectorized_elementwise_kernel<4, at::native::log_kernel_cuda(TensorIteratorBase&)>"
+DIVIDE = f"{AT}vectorized_elementwise_kernel<4, at::native::BinaryFunctor<float, DivFunctor>>"
+SOFTMAX_BACKWARD, LOG_SOFTMAX_BACKWARD = (
+    f"{AT}(anonymous namespace)::cunn_SoftMaxBackward<4, float, float, float, {epilogue}>"
+    for epilogue in ("SoftMaxBackwardEpilogue", "LogSoftMaxBackwardEpilogue")
+)
+NLL_BACKWARD = f"{AT}(anonymous namespace)::nll_loss_backward_reduce_cuda_kernel_2d<float>"
 SUM = f"{AT}reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::sum_functor<float>>>"
 NLL = f"{AT}(anonymous namespace)::nll_loss_forward_reduce_cuda_kernel_2d<float>"
 CLAMP = f"{AT}vectorized_elementwise_kernel<4, at::native::clamp_scalar_kernel_impl>"
@@ -101,6 +108,49 @@ def changes(kernel, *, changed, elements=DENSE // 16):
     return loss
 
 
+def _of_kernels(gpu, kernels, gradient):
+    """Compute a gradient by kernels that each read the one before and some arrays."""
+    for kernel, reads in kernels:
+        gradient = run(gpu, kernel, [gradient, *reads])
+    return gradient
+
+
+backward = named(_of_kernels, "backward loss")
+
+
+def writes_the_loss_out(gpu, logits, indices, *, kernels=(PROBABILITIES, LOG), more=()):
+    """Multiply the logarithm of a softmax with a one-hot matrix, and go backward."""
+    *before, log = kernels
+    softmax = logits
+    for kernel in before:
+        softmax = run(gpu, kernel, [softmax])
+    log_probs = run(gpu, log, [softmax])
+    for kernel in more:
+        run(gpu, kernel, [softmax])
+    hot = one_hot(gpu, indices)
+    product = run(gpu, MULTIPLY, [hot, log_probs])
+    del log_probs
+    loss = run(gpu, SUM, [product], ROWS)
+    del product
+    steps = (MULTIPLY, [hot]), (DIVIDE, [softmax]), (MULTIPLY, [softmax])
+    return backward(gpu, [*steps, (SOFTMAX_BACKWARD, [softmax])], loss)
+
+
+def uses_the_logarithm_too(gpu, logits, indices):
+    """Compute the entropy of the predictions by the same logarithm."""
+    softmax = run(gpu, PROBABILITIES, [logits])
+    log_probs = run(gpu, LOG, [softmax])
+    product = run(gpu, MULTIPLY, [one_hot(gpu, indices), log_probs])
+    return run(gpu, SUM, [product], ROWS), run(gpu, SUM, [log_probs], ROWS)
+
+
+def has_it_computed(gpu, logits, indices):
+    """Do what `cross_entropy` does, forward and backward."""
+    log_probs = run(gpu, SOFTMAX, [logits])
+    loss = run(gpu, NLL, [log_probs, indices], ROWS)
+    return backward(gpu, [(NLL_BACKWARD, []), (LOG_SOFTMAX_BACKWARD, [log_probs])], loss)
+
+
 def recorded(loss, *, indices=ROWS):
     gpu = gpuviz.SimulatedGPU(real_time=False)
     with gpuviz.record(device=gpu) as recorder:
@@ -112,7 +162,7 @@ def recorded(loss, *, indices=ROWS):
 
 
 def found(*args, **options):
-    made = findings(recorded(*args, **options), small=True)
+    made = findings(as_torch(recorded(*args, **options)), small=True)
     return [each for each in made if each.rule == "R81"]
 
 
@@ -169,3 +219,30 @@ def test_few_classes_are_no_finding():
 @pytest.mark.parametrize("tags", [2, 8])
 def test_several_classes_for_each_row_are_no_finding(tags):
     assert found(with_dense_targets, indices=tags * ROWS) == []
+
+
+def test_a_loss_that_is_written_out_saves_what_was_predicted():
+    before, after = recorded(writes_the_loss_out), recorded(has_it_computed)
+    (finding,) = found(writes_the_loss_out)
+
+    assert finding.saved_bytes == before.peak().bytes - after.peak().bytes
+    faster = before.duration_ns - after.duration_ns
+    assert 0.7 * faster < finding.saved_ns <= faster
+    assert "multiplied with the logarithm of a softmax and summed" in finding.reason
+    assert found(has_it_computed) == []
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        # The logarithm of something else, and another function of a softmax.
+        partial(writes_the_loss_out, kernels=(SQUARE, LOG)),
+        partial(writes_the_loss_out, kernels=(PROBABILITIES, SQUARE)),
+        # Probabilities that are mixed with others before the logarithm, or used beside it.
+        partial(writes_the_loss_out, kernels=(PROBABILITIES, SCALE, LOG)),
+        partial(writes_the_loss_out, more=[SQUARE]),
+        uses_the_logarithm_too,
+    ],
+)
+def test_logarithms_with_another_use_are_no_finding(loss):
+    assert found(loss) == []
