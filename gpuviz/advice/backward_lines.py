@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _MODES = DICTIONARIES["launch_blocks", "mode"]
 _READ, _WRITE = map(_MODES.index, ("read", "write"))
 _AUTOGRAD = "/torch/autograd/__init__.py"
+_CHECKPOINT, _REENTRANT = "/torch/utils/checkpoint.py", "CheckpointFunction.backward"
 BACKWARD_CALL, GRAD_CALL = "backward", "grad"
 
 
@@ -94,3 +95,16 @@ def compute_from_others(
 
 def _runs_backward(frame: "Frame") -> bool:
     return frame.filename.endswith(_AUTOGRAD) and frame.name in (BACKWARD_CALL, GRAD_CALL)
+
+
+def has_reentrant_checkpoints(recording: "RecordingData") -> bool:
+    """Return whether reentrant checkpoints run, which need an input that requires a gradient.
+
+    Libraries let the output of frozen embeddings require one for that.
+    """
+    frames = recording.tables["frames"]
+    names, files = (frames[name].to_pylist() for name in ("name", "filename"))
+    return any(
+        name == _REENTRANT and file.endswith(_CHECKPOINT)
+        for name, file in zip(names, files, strict=True)
+    )

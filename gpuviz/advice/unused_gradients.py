@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.backward_lines import compute_from_others
+from gpuviz.advice.backward_lines import compute_from_others, has_reentrant_checkpoints
 from gpuviz.advice.peak_replay import Change
 from gpuviz.advice.training import (
     ACTIVATION,
@@ -37,7 +37,6 @@ _OTHER = 0
 _STACKS = 1 << 32  # more than there are ids of stacks
 # Fewer may be of the first steps, or of a pass that the program drops for a reason.
 _LEAST_PASSES = 3
-_REENTRANT = "CheckpointFunction.backward"
 
 
 class UnusedGradients:
@@ -139,7 +138,7 @@ class UnusedGradients:
         rows &= (training.category == GRADIENT)[self._place]
         stack = self._stack[used.call]
         unused = rows & self.is_frozen[self._place]
-        if not self._checkpoints_by_gradients():
+        if not has_reentrant_checkpoints(self._device.recording):
             unused |= rows & (self._time[used.call] > self._needed_before[self._place])
         # The last step of the recording may be missing.
         known = rows & (self._time[used.call] < self._steps.max(initial=-1))
@@ -147,18 +146,6 @@ class UnusedGradients:
         others = np.unique(kind[known & ~unused])
         found: NDArray[Any] = unused & known & (stack != 0) & ~np.isin(kind, others)
         return found
-
-    def _checkpoints_by_gradients(self) -> bool:
-        """Return whether reentrant checkpoints run, which need an input that requires a gradient.
-
-        Libraries let the output of frozen embeddings require one for that.
-        """
-        frames = self._device.recording.tables["frames"]
-        names, files = (frames[name].to_pylist() for name in ("name", "filename"))
-        return any(
-            name == _REENTRANT and file.endswith("/torch/utils/checkpoint.py")
-            for name, file in zip(names, files, strict=True)
-        )
 
     @cached_property
     def _steps(self) -> "NDArray[Any]":

@@ -11,8 +11,9 @@ from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.joined_then_reduced import joined_then_reduced
 from gpuviz.advice.parts_reduced_at_last import Parts, parts_reduced_at_last
 from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.reduced_early import reduced_early
 from gpuviz.advice.reduction_rounds import LEAST_FACTOR
-from gpuviz.advice.reduction_times import in_loops_of_one_line, times_of_host_reads, written_before
+from gpuviz.advice.reduction_times import times_of_host_reads, written_before
 from gpuviz.advice.reductions_at_last import LEAST_ARRAYS, LEAST_BYTES, reduced_at_last
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training import BACKWARD
@@ -79,7 +80,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         found = [each for each in lists if len(each) >= LEAST_ARRAYS]
         if found:
             known[np.concatenate(found)] = True
-            yield _finding(device, np.concatenate(found), _change(device, found))
+            yield _finding(device, np.concatenate(found), reduced_early(device, found))
     for each in reduced_at_last(device):
         if not known[each.blocks].any():
             yield _finding(device, each.blocks, each.change, is_accumulated=each.is_accumulated)
@@ -150,7 +151,7 @@ def _of_joined(device: DeviceBlocks, known: "NDArray[Any]") -> "Iterator[Finding
     lines = line_numbers(device.recording, stacks_of(device.recording.tables, joining))
     for line in np.unique(lines).tolist():
         own = [each for each, of in zip(found, lines.tolist(), strict=True) if of == line]
-        parts = _change(device, [each.parts for each in own], are_of_calls=True)
+        parts = reduced_early(device, [each.parts for each in own], are_of_calls=True)
         whole = np.concatenate([each.whole for each in own])
         change = Change(
             np.append(parts.blocks, whole),
@@ -211,56 +212,6 @@ def _lists(device: DeviceBlocks, blocks: "NDArray[Any]") -> "list[NDArray[Any]]"
     if (np.maximum.accumulate(last)[edges - 1] > begin[edges]).any():
         return []
     return np.split(blocks, edges)
-
-
-def _change(
-    device: DeviceBlocks, lists: "list[NDArray[Any]]", *, are_of_calls: bool = False
-) -> Change:
-    """Return the lifetimes of the blocks of lists that are reduced before they are joined.
-
-    Args:
-        device: All blocks.
-        lists: The blocks of each, in the order of their allocations.
-        are_of_calls: Whether a list may have an array of each call of a module, which ends before
-            the next one begins, also where one line calls it in a loop.
-    """
-    blocks = np.concatenate(lists)
-    used = device.used
-    place = device.place[used.block]
-    is_before = (place >= 0) & (used.call != device.last_known[place])
-    calls = np.full(len(device.size), -1)
-    calls[place[is_before]] = used.call[is_before]
-    before = calls[blocks]
-    begin, end = device.begin[blocks], device.end[blocks]
-    after = np.where(before >= 0, device.after_lines(before), begin)
-    of_loop = [in_loops_of_one_line(device, each, each, calls[each]) for each in lists]
-    after = np.minimum(after, np.concatenate(of_loop))
-    following = np.concatenate(
-        [np.append(device.begin[each][1:], device.end[each[-1:]]) for each in lists]
-    )
-    if are_of_calls:
-        of_modules = [_are_of_one_module(device, each, calls[each]) for each in lists]
-        after = np.where(np.concatenate(of_modules), np.minimum(after, following), after)
-    return Change(blocks, begin, np.clip(np.maximum(after, following), begin, end))
-
-
-def _are_of_one_module(
-    device: DeviceBlocks, blocks: "NDArray[Any]", calls: "NDArray[Any]"
-) -> "NDArray[Any]":
-    """Return which blocks of a list are used for the last time before the next one is allocated.
-
-    Args:
-        device: All blocks.
-        blocks: Those of the list; none is, unless one module of PyTorch makes all of them.
-        calls: The call that uses each for the last time; -1 if there is none.
-    """
-    stack = int(device.stack[blocks[0]])
-    if (device.stack[blocks] != stack).any() or not device.recording.call_stacks.module(stack):
-        return np.zeros(len(blocks), bool)
-    times = plain(device.recording.tables["api_calls"]["time"])
-    begins = device.used.blocks.begin[device.number[blocks]]
-    used: NDArray[Any] = np.where(calls >= 0, times[calls], begins)
-    return np.append(used[:-1] < begins[1:], False)
 
 
 def _finding(
