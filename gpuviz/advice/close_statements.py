@@ -21,6 +21,8 @@ LOOPS = ("for", "while")
 ROUNDS = (*LOOPS, "def")
 # Statements that branch by the expression in their head.
 _BRANCHES = ("if", "elif", "while", "match")
+# What is between semicolons outside of strings.
+_PART = re.compile(r"(?:[^;\"']|\"[^\"]*\"|'[^']*')+")
 _ASSERTION = re.compile(r"^assert\b(.*)")
 # It tells nothing about a value.
 _IDENTITY = re.compile(r"[\w.]+\s+is\s+(?:not\s+)?None\b")
@@ -53,10 +55,18 @@ class Statement:
         return self.keyword in _BRANCHES
 
     @cached_property
+    def parts(self) -> list[str]:
+        """The simple statements of its text, which semicolons separate."""
+        if ";" not in self.text:
+            return [self.text]
+        return [each for each in map(str.strip, _PART.findall(self.text)) if each]
+
+    @cached_property
     def conditions(self) -> list[str]:
         """The expressions by which it decides what to do."""
         found = [self.head] if self.branches else []
-        found += _ASSERTION.findall(self.text) + _INLINE.findall(self.text)
+        found += [each for part in self.parts for each in _ASSERTION.findall(part)]
+        found += _INLINE.findall(self.text)
         return [_IDENTITY.sub("None", each) for each in found]
 
 

@@ -10,6 +10,7 @@ from gpuviz.advice.close_statements import CloseStatements, close_statements
 from gpuviz.advice.named_values import (
     any_of,
     assigned,
+    assigned_in,
     called_with,
     computed_from,
     looped,
@@ -160,7 +161,7 @@ def _is_attribute_tested(close: CloseStatements, callers: list[CloseStatements])
 
     Or by a method of the object of which it calls a method.
     """
-    found = _ATTRIBUTE.match(close.line.text)
+    found = next(filter(None, map(_ATTRIBUTE.match, close.line.parts)), None)
     if found is None:
         return False
     for outer in callers:
@@ -220,7 +221,7 @@ def _branches(close: CloseStatements, reading: "Container[Statement]") -> bool:
         return True
     names = [*assigned(own), *looped(own)]
     names = computed_from(names, (each for each in others if each not in reading))
-    if _ORDER.match(own.text) or uses(_ORDER, others, names):
+    if any(map(_ORDER.match, own.parts)) or uses(_ORDER, others, names):
         return True
     for name in objects_with(names, own, others):
         element = _element_of(name)
@@ -284,8 +285,9 @@ def _of_host(statements: "Iterable[Statement]") -> tuple[set[str], set[str]]:
         counted = _COUNTER.match(each.head) if each.keyword == "for" else None
         if counted is not None:
             counters.add(counted["names"])
-        is_literal = _LITERAL.match(each.text.partition("=")[2].strip()) is not None
-        (counters if is_literal else computed).update(assigned(each))
+        for part in each.parts:
+            is_literal = _LITERAL.match(part.partition("=")[2].strip()) is not None
+            (counters if is_literal else computed).update(assigned_in(part))
     return counters - computed, computed
 
 
@@ -300,8 +302,9 @@ def _is_size(close: CloseStatements) -> bool:
     containers = [
         name
         for each in close.statements
-        if _CONTAINER.match(each.text.partition("=")[2].strip())
-        for name in assigned(each)
+        for part in each.parts
+        if _CONTAINER.match(part.partition("=")[2].strip())
+        for name in assigned_in(part)
     ]
     if containers:
         patterns.append(re.compile(rf"{any_of(containers)}\[(?P<value>[^\]]*)\](?!\s*[-+*/]?=)"))
@@ -318,7 +321,7 @@ def _returns(close: CloseStatements) -> bool:
 
     What it returns after a loop is that of the last round only.
     """
-    if _RETURN.match(close.line.text):
+    if any(map(_RETURN.match, close.line.parts)):
         return True
     names = computed_from(assigned(close.line), close.of_round)
     names += objects_with(names, close.line, close.of_round)

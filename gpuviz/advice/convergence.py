@@ -5,7 +5,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.conditions import statements_of_value
-from gpuviz.advice.named_values import any_of, assigned
+from gpuviz.advice.named_values import any_of, assigned_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 _CHANGES = re.compile(r"[^=]*?[-+*/@%&|^]=")
+# Calls that certainly read a number; without any, all of a line may.
+_READS = re.compile(r"\b(?:float|int|bool)\(|\.(?:item|get|tolist)\(")
 _ENDS = re.compile(r"(?:break|return)\b")
 
 
@@ -28,21 +30,24 @@ def ends_loop(recording: "RecordingData", stack: int) -> bool:
     if close is None or not close.of_round or close.of_round[0].keyword not in ("while", "for"):
         return False
     head, line, of_round = close.of_round[0], close.line, close.of_round
-    if line is head:
+    if line is head and not line.text:
         return head.keyword == "while"
     if _leaves(line, of_round):
         return True
-    names = assigned(line)
-    if len(names) != 1 or _CHANGES.match(line.text):
+    reading = [part for part in line.parts if _READS.search(part)] or line.parts
+    names = [name for part in reading for name in assigned_in(part)]
+    if len(names) != 1 or any(map(_CHANGES.match, reading)):
         return False
     used = re.compile(any_of(names))
+    if any(used.search(part) for part in line.parts if part not in reading):
+        return False
     using = [
         each
         for each in of_round
-        if each is not line and (used.search(each.text) or used.search(each.head))
+        if used.search(each.head) or (each is not line and used.search(each.text))
     ]
     return bool(using) and all(
-        not used.search(each.text)
+        (each is line or not used.search(each.text))
         and ((each is head and head.keyword == "while") or _leaves(each, of_round))
         for each in using
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from gpuviz.data.implied_columns import assigned_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from gpuviz.advice.close_statements import Statement
 
@@ -19,10 +19,15 @@ _CALL = re.compile(r"(?:\w+\.)*(?P<name>\w+)\(")
 
 def assigned(statement: "Statement") -> list[str]:
     """Return the names that get what a statement computes."""
-    changed = _CHANGE.match(statement.text)
+    return [name for part in statement.parts for name in assigned_in(part)]
+
+
+def assigned_in(part: str) -> list[str]:
+    """Return the names that get what a simple statement computes."""
+    changed = _CHANGE.match(part)
     if changed is not None:
         return [changed["name"]]
-    return [name for name in assigned_names(statement.text).split(", ") if name]
+    return [name for name in assigned_names(part).split(", ") if name]
 
 
 def looped(statement: "Statement") -> list[str]:
@@ -44,8 +49,12 @@ def names_from(statement: "Statement", used: "re.Pattern[str]") -> list[str]:
     if statement.keyword == "for":
         names, _, values = statement.head.partition(" in ")
         return re.findall(r"\w+", names) if used.search(values) else []
-    _, is_assignment, value = statement.text.partition("=")
-    return assigned(statement) if is_assignment and used.search(value) else []
+    return [
+        name
+        for part in statement.parts
+        if used.search(part.partition("=")[2])
+        for name in assigned_in(part)
+    ]
 
 
 def uses(pattern: "re.Pattern[str]", statements: "Iterable[Statement]", names: list[str]) -> bool:
@@ -53,7 +62,7 @@ def uses(pattern: "re.Pattern[str]", statements: "Iterable[Statement]", names: l
     if not names:
         return False
     used = re.compile(any_of(names))
-    found = (pattern.match(each.text) for each in statements)
+    found = (pattern.match(part) for each in statements for part in each.parts)
     return any(each is not None and used.search(each["value"]) for each in found)
 
 
@@ -64,13 +73,21 @@ def any_of(names: list[str]) -> str:
 
 def objects_with(names: list[str], own: "Statement", statements: "Iterable[Statement]") -> set[str]:
     """Return the objects that get what a statement computes, by itself or by some names."""
-    used = re.compile(any_of(names)) if names else None
-    gives = [own, *(each for each in statements if used and used.search(each.text))]
-    return {found["name"] for found in map(_STORE.match, (each.text for each in gives)) if found}
+    gives = _that_give(names, own, statements)
+    return {found["name"] for found in map(_STORE.match, gives) if found}
 
 
 def called_with(names: list[str], own: "Statement", statements: "Iterable[Statement]") -> set[str]:
     """Return what is called with what a statement computes, by itself or by some names."""
+    gives = _that_give(names, own, statements)
+    return {found["name"] for found in map(_CALL.match, gives) if found}
+
+
+def _that_give(
+    names: list[str], own: "Statement", statements: "Iterable[Statement]"
+) -> "Iterator[str]":
+    """Yield the simple statements of a line, and those of others with some names."""
+    yield from own.parts
     used = re.compile(any_of(names)) if names else None
-    gives = [own, *(each for each in statements if used and used.search(each.text))]
-    return {found["name"] for found in map(_CALL.match, (each.text for each in gives)) if found}
+    if used is not None:
+        yield from (part for each in statements for part in each.parts if used.search(part))

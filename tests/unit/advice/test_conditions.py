@@ -58,6 +58,25 @@ def logs_by_an_option(run):
         if options.verbose: log.append(float(run.read()))  # fmt: skip  # noqa: E701
 
 
+def keeps_the_best_of_what_it_appends(run):
+    """Decide by what the third statement of a line has stored."""
+    best, kept, errors = 1.0, 0, []
+    for _ in range(STEPS):
+        run.step(); errors.append(float(run.read()))  # fmt: skip  # noqa: E702
+        if errors[-1] < best:
+            best = errors[-1]
+            kept += 1
+
+
+def returns_in_one_line(run):
+    def error():
+        run.step(); value = run.read(); return value  # fmt: skip  # noqa: E702, RET504
+
+    for _ in range(STEPS):
+        if error() < SMALL:
+            break
+
+
 def expands_the_best_first(run):
     """Search with a queue: the value decides which array is next."""
     queue = [(0.0, 0, run.gpu.empty(8))]
@@ -445,6 +464,8 @@ def test_a_value_that_decides_nothing_in_its_loop_can_be_read_later(program):
         expands_the_best_first,
         loops_over_the_best,
         compares_both,
+        keeps_the_best_of_what_it_appends,
+        returns_in_one_line,
     ],
 )
 def test_a_value_that_decides_about_the_next_step_is_needed_at_once(program):

@@ -55,6 +55,11 @@ def by_a_function(gpu):
         if residual(solver) == 0: break  # fmt: skip  # noqa: E701
 
 
+def in_one_line(gpu):
+    solver, gap = Solver(gpu), 1.0
+    while gap > 0: solver.step(); gap = float(solver.error())  # fmt: skip  # noqa: E701, E702
+
+
 def less_often(gpu):
     solver, gap, k = Solver(gpu), 1.0, 0
     while gap > 0:
@@ -69,6 +74,13 @@ def that_sets_the_next_step(gpu):
     while gap > 0:
         solver.step(gap)
         gap = solver.error()
+
+
+def that_is_logged_in_the_same_line(gpu):
+    solver, gap, log = Solver(gpu), 1.0, []
+    while gap > 0:
+        solver.step()
+        gap = float(solver.error()); log.append(gap)  # fmt: skip  # noqa: E702
 
 
 def that_is_logged_too(gpu):
@@ -95,7 +107,9 @@ def of_a_few_rounds(gpu):
         gap = solver.error()
 
 
-@pytest.mark.parametrize("program", [in_the_head, by_a_name, by_a_break, by_a_function])
+@pytest.mark.parametrize(
+    "program", [in_the_head, by_a_name, by_a_break, by_a_function, in_one_line]
+)
 def test_a_loop_that_asks_whether_to_go_on_can_ask_less_often(program):
     (finding,) = found(program, "R18")
 
@@ -109,6 +123,7 @@ def test_a_loop_that_asks_whether_to_go_on_can_ask_less_often(program):
     [
         that_sets_the_next_step,
         that_is_logged_too,
+        that_is_logged_in_the_same_line,
         that_does_more_when_it_leaves,
         of_a_few_rounds,
     ],
