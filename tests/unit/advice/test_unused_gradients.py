@@ -18,8 +18,8 @@ _CATEGORIES = {
     "clear": ("write", "workspace"),
 }
 
-# Workspaces, which stay until the process ends.
-_NEVER_FREED = []
+# Workspaces, which stay until a recording has ended.
+_NOT_FREED = []
 
 
 def _step(gpu, model, names, kernel="update"):
@@ -87,7 +87,7 @@ def trains(frozen=None):
 
     def program(gpu):
         model, workspace = Model(gpu, ENCODER + HEAD), gpu.empty(MIB)
-        _NEVER_FREED.append(workspace)
+        _NOT_FREED.append(workspace)
         for number in range(STEPS):
             x = gpu.empty(LAYER)
             gpu.launch("load", duration=1e-4, writes=[x])
@@ -120,6 +120,7 @@ def trains(frozen=None):
 def trained(program):
     """Return the recording of a program with the gradients that its optimizer gets."""
     recording = recorded(program)
+    _NOT_FREED.clear()
     tables = recording.tables
     texts = {row["id"]: row["text"] for row in tables["strings"].to_pylist()}
     kernels = {row["correlation"]: texts[row["name"]] for row in tables["activities"].to_pylist()}
@@ -274,7 +275,7 @@ def trains_on(use=None, *, requires_grad=True):
     def program(gpu):
         model, kept = Model(gpu, ("0", *HEAD)), [] if requires_grad else None
         x, workspace = gpu.empty(INPUT), gpu.empty(MIB)
-        _NEVER_FREED.append(workspace)
+        _NOT_FREED.append(workspace)
         gpu.launch("load", duration=1e-4, writes=[x])
         for _ in range(STEPS):
             output = model(x)
