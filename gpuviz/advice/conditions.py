@@ -53,7 +53,7 @@ _ORDER = re.compile(
 )
 _CONTAINER = re.compile(r"[\[{(]|(?:dict|list|tuple)\(")
 # Calls that certainly read a number.
-_READS = re.compile(r"\b(?:float|int|bool|complex|asnumpy)\(|\.(?:item|get|tolist|numpy|cpu)\(")
+READS = re.compile(r"\b(?:float|int|bool|complex|asnumpy)\(|\.(?:item|get|tolist|numpy|cpu)\(")
 _COMPREHENSION = re.compile(r"[\[{(].*\bfor\b.+\bin\b.*[\]})]")
 _COUNTER = re.compile(r"(?P<names>\w+)\s*(?:,.*)?\bin\s+(?:\w+\.)*(?:range|trange|enumerate)\(")
 _LITERAL = re.compile(r"(?:None|True|False|[\d.e+-]+|\"[^\"]*\"|'[^']*')\s*(?:#.*)?$")
@@ -236,7 +236,7 @@ def _branches(close: CloseStatements, reading: "Container[Statement]") -> bool:
 
 def _decides_itself(own: "Statement", close: CloseStatements) -> bool:
     """Return whether a statement branches by what it reads, rather than by values of the host."""
-    if own.keyword == "for" and _READS.search(own.head):
+    if own.keyword == "for" and READS.search(own.head):
         return True
     # Without a call, the rest of the line reads nothing: the condition does.
     if own.branches and "(" not in own.text:
@@ -297,7 +297,7 @@ def _is_size(close: CloseStatements) -> bool:
     Or it is the place of an item in a container of the host.
     """
     names = computed_from(assigned(close.line), close.of_round)
-    used = re.compile(any_of(names)) if names else _READS
+    used = re.compile(any_of(names)) if names else READS
     patterns = [_SIZES, _SLICES, _GRIDS, _GRIDS_OF_NUMBA]
     containers = [
         name

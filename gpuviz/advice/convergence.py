@@ -4,7 +4,7 @@ import re
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.conditions import statements_of_value
+from gpuviz.advice.conditions import READS, statements_of_value
 from gpuviz.advice.named_values import any_of, assigned_in
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 _CHANGES = re.compile(r"[^=]*?[-+*/@%&|^]=")
-# Calls that certainly read a number; without any, all of a line may.
-_READS = re.compile(r"\b(?:float|int|bool)\(|\.(?:item|get|tolist)\(")
 _ENDS = re.compile(r"(?:break|return)\b")
 
 
@@ -34,7 +32,7 @@ def ends_loop(recording: "RecordingData", stack: int) -> bool:
         return head.keyword == "while"
     if _leaves(line, of_round):
         return True
-    reading = [part for part in line.parts if _READS.search(part)] or line.parts
+    reading = [part for part in line.parts if READS.search(part)] or line.parts
     names = [name for part in reading for name in assigned_in(part)]
     if len(names) != 1 or any(map(_CHANGES.match, reading)):
         return False

@@ -39,8 +39,8 @@ _UPLOAD_ADVICE = (
     "upload it with `.set(...)` of an array on the GPU, which needs no copy on the host."
 )
 _ARGUMENT_ADVICE = (
-    "If the array does not change, convert it once, before the loop, with `jax.device_put` for "
-    "example: a function under `jax.jit` copies what it gets as a NumPy array in each call."
+    "If the array does not change, convert it once, before the loop (`jax.device_put` of JAX): a "
+    "function of a library that is given a NumPy array copies it in each call."
 )
 _LOADER_ADVICE = (
     "Let processes load batches ahead, with `DataLoader(..., num_workers=4, "

@@ -54,9 +54,9 @@ _OF_CHECKS = (
 )
 _OF_ELEMENTS = "Convert the whole array once ({whole}), and take the numbers from the result."
 _OF_LOOPS = (
-    f"Ask only in one of {ASKED_EACH} rounds, as in `if k % {ASKED_EACH} == 0`, and compute what "
-    f"decides only then: the loop makes at most {ASKED_EACH - 1} rounds more, which the saving "
-    "leaves out."
+    f"Check only every {ASKED_EACH}th round, as in `if k % {ASKED_EACH} == 0`, and compute what "
+    f"decides only then: the loop runs at most {ASKED_EACH - 1} more rounds, which the saving does "
+    "not count."
 )
 # Of a loop, so that a few rounds more cost little.
 _LEAST_ROUNDS = 100
