@@ -51,10 +51,10 @@ def joined_then_reduced(device: "DeviceBlocks") -> "Iterator[JoinedAndReduced]":
     """Yield arrays that could be reduced one by one instead of joined.
 
     At least four arrays of 1 MiB or more are all of an array that is made after them, and joining
-    them is their last use.
-    Only elementwise kernels read that array and what they make of it, with nothing else but arrays
-    of at most an eighth, and sums, means, products, extremes, `any` and `all`, whose results have
-    at most an eighth of its bytes. The host reads nothing from the first array to the join.
+    them is their last use. Only elementwise kernels read that array and what they make of it, with
+    nothing else but arrays of at most an eighth that were there before it, and sums, means,
+    products, extremes, `any` and `all`, whose results have at most an eighth of its bytes. The host
+    reads nothing from the first array to the join.
     """
     found = [joins(device), joins_of_torch(device)]
     part, target = (
@@ -87,7 +87,9 @@ class _Chain:
         self._is_reduction = self._uses.are_of(_REDUCTION)
 
     def until_reduced(self, whole: int) -> set[int]:
-        """Return a joined array and what is made of it up to reductions; none if it is used else.
+        """Return a joined array and what is made of it up to reductions.
+
+        None if anything else uses it.
 
         Args:
             whole: The joined array, an index of the device's blocks.
@@ -106,9 +108,13 @@ class _Chain:
                 rows = uses.of_call(row)
                 blocks = {*uses.block[rows].tolist()}
                 new = {each for each in blocks if self._first(each) == call}
-                if any(device.size[each] > most for each in blocks - made - new):
+                others = blocks - made - new
+                if any(device.size[each] > most for each in others):
                     return set()
                 if self._is_elementwise[row]:
+                    # Such as the mean of all, which each needs.
+                    if any(device.begin[each] > device.begin[whole] for each in others):
+                        return set()
                     left += new - made
                     made |= new
                 elif self._is_reduction[row] and all(device.size[each] <= most for each in new):

@@ -63,6 +63,15 @@ def of_a_deviation(gpu):
     shares.combine([shares.reduced(whole, DEVIATION)])
 
 
+def around_the_mean_of_all(gpu):
+    shares = Shares(gpu)
+    paths = [shares.path() for _ in range(PATHS)]
+    whole = shares.joined(paths)
+    del paths
+    mean = shares.reduced(whole)
+    shares.combine([shares.reduced(shares.above(whole, mean))])
+
+
 def of_a_large_result(gpu):
     shares = Shares(gpu)
     paths = [shares.path() for _ in range(PATHS)]
@@ -123,6 +132,7 @@ def test_arrays_that_are_joined_to_be_reduced_are_found_and_following_saves_what
     "program",
     [
         of_a_deviation,
+        around_the_mean_of_all,
         of_a_large_result,
         that_is_fetched,
         that_meets_another_array,
