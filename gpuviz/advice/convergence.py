@@ -4,13 +4,14 @@ import re
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from gpuviz.advice.close_statements import LOOPS
 from gpuviz.advice.conditions import READS, statements_of_value
 from gpuviz.advice.named_values import any_of, assigned_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuviz.advice.close_statements import Statement
+    from gpuviz.advice.close_statements import CloseStatements, Statement
     from gpuviz.data.recording_data import RecordingData
 
 _CHANGES = re.compile(r"[^=]*?[-+*/@%&|^]=")
@@ -22,11 +23,18 @@ def ends_loop(recording: "RecordingData", stack: int) -> bool:
 
     The line itself is the head of a ``while`` loop, or leaves the loop by what it computes, or
     assigns it to a name that nothing in the loop uses but such statements. Then the loop can ask
-    less often: it makes a few rounds more.
+    less often: it makes a few rounds more. A loop within another one may have few rounds.
     """
     close = statements_of_value(recording, stack)
-    if close is None or not close.of_round or close.of_round[0].keyword not in ("while", "for"):
+    if close is None or not close.of_round or close.of_round[0].keyword not in LOOPS:
         return False
+    if _is_repeated(close.of_round[0], close.statements):
+        return False
+    return _only_ends(close)
+
+
+def _only_ends(close: "CloseStatements") -> bool:
+    """Return whether a line's value only decides whether the loop around it goes on."""
     head, line, of_round = close.of_round[0], close.line, close.of_round
     if line is head and not line.text:
         return head.keyword == "while"
@@ -49,6 +57,20 @@ def ends_loop(recording: "RecordingData", stack: int) -> bool:
         and ((each is head and head.keyword == "while") or _leaves(each, of_round))
         for each in using
     )
+
+
+def _is_repeated(head: "Statement", statements: "Sequence[Statement]") -> bool:
+    """Return whether a loop is within another one, as the few rounds of a line search are."""
+    before = next(place for place, each in enumerate(statements) if each is head)
+    least = head.indentation
+    for each in reversed(statements[:before]):
+        if each.indentation < least:
+            least = each.indentation
+            if each.keyword in ("def", "class"):
+                return False
+            if each.keyword in LOOPS:
+                return True
+    return False
 
 
 def _leaves(statement: "Statement", of_round: "Sequence[Statement]") -> bool:

@@ -100,6 +100,13 @@ def that_does_more_when_it_leaves(gpu):
             break
 
 
+def of_a_line_search(gpu):
+    for _ in range(50):
+        solver = Solver(gpu, rounds=4)
+        while solver.error() > 0:
+            solver.step()
+
+
 def of_a_few_rounds(gpu):
     solver, gap = Solver(gpu, rounds=60), 1.0
     while gap > 0:
@@ -126,6 +133,7 @@ def test_a_loop_that_asks_whether_to_go_on_can_ask_less_often(program):
         that_is_logged_in_the_same_line,
         that_does_more_when_it_leaves,
         of_a_few_rounds,
+        of_a_line_search,
     ],
 )
 def test_a_loop_that_needs_the_value_in_each_round_is_not_told_to_ask_less_often(program):
