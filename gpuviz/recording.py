@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-from gpuviz.advice.compensation import compensated, recording_cost
+from gpuviz.advice.arrays.peak_chain import peak_chain
 from gpuviz.advice.finding import Findings
 from gpuviz.advice.findings import findings
-from gpuviz.advice.hidden_collectives import hidden_collectives
-from gpuviz.advice.peak_chain import peak_chain
+from gpuviz.advice.replay.compensation import compensated, recording_cost
+from gpuviz.advice.waits.hidden_collectives import hidden_collectives
 from gpuviz.analysis.collectives import known_collectives
 from gpuviz.analysis.compilations import compilations
 from gpuviz.analysis.copies import copies
@@ -61,8 +61,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from gpuviz.advice.compensation import RecordingCost
     from gpuviz.advice.finding import Finding
+    from gpuviz.advice.replay.compensation import RecordingCost
     from gpuviz.analysis.device_links import DeviceLink
     from gpuviz.analysis.fragmentation import Fragmentation
     from gpuviz.analysis.host_memory import HostMemory
@@ -385,7 +385,7 @@ class Recording(RecordingData):
 
         Returns:
             One row for each level, with its ``bytes`` and what it ``added`` to the one before; see
-            `gpuviz.advice.peak_chain.peak_chain`.
+            `gpuviz.advice.arrays.peak_chain.peak_chain`.
         """
         return formatted(peak_chain(self, device, seconds=seconds))
 
@@ -428,7 +428,7 @@ class Recording(RecordingData):
         Calls and allocations take less time on their threads, by what recording them cost; what
         waited for them moves, GPU durations and all orders stay. The headline and `findings` are
         those of it. It is this recording if its costs are not known, as in older files.
-        See `gpuviz.advice.compensation.compensated`.
+        See `gpuviz.advice.replay.compensation.compensated`.
         """
         return Recording.of(compensated(self))
 
@@ -536,7 +536,7 @@ class Recording(RecordingData):
     def hidden_collectives(self) -> "pa.Table":
         """Return how much of the time of NCCL's collectives other work hides, by rank and bucket.
 
-        See `gpuviz.advice.hidden_collectives.hidden_collectives`.
+        See `gpuviz.advice.waits.hidden_collectives.hidden_collectives`.
         """
         return formatted(hidden_collectives(self))
 

@@ -67,11 +67,12 @@ PUBLIC_NAMES = {
 # What public functions and methods return, by module.
 VALUES = {
     "gpuviz.analysis.peak": ("Peak",),
-    "gpuviz.advice.finding": ("Finding", "Line", "Evidence"),
+    "gpuviz.advice.finding": ("Finding",),
+    "gpuviz.advice.evidence": ("Line", "Evidence"),
     "gpuviz.hazards.hazard": ("Hazard", "HazardOperation"),
     "gpuviz.analysis.overlap": ("Overlap", "DeviceOverlap", "StreamOverlap"),
     "gpuviz.analysis.steady_state": ("SteadyState",),
-    "gpuviz.advice.compensation": ("RecordingCost",),
+    "gpuviz.advice.replay.compensation": ("RecordingCost",),
     "gpuviz.analysis.fragmentation": ("Fragmentation",),
     "gpuviz.analysis.packing": ("Packing",),
     "gpuviz.analysis.host_memory": ("HostMemory",),

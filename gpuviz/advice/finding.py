@@ -3,12 +3,13 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from gpuviz.advice.evidence import Evidence, Line
 from gpuviz.data.call_stacks import BACKWARD_OF, short_site
 from gpuviz.terminal import printable
 
 if TYPE_CHECKING:
-    from gpuviz.advice.peak_replay import Change
-    from gpuviz.advice.schedule import ScheduleChange
+    from gpuviz.advice.replay.peak_replay import Change
+    from gpuviz.advice.replay.schedule import ScheduleChange
 
 Certainty = Literal["certain", "likely", "possible"]
 _CLOSED = {"(": ")", "[": "]", "{": "}"}
@@ -16,38 +17,6 @@ _CLOSED = {"(": ")", "[": "]", "{": "}"}
 ALL_DEVICES = -1
 _BACKWARD = "the backward pass of "
 Kind = Literal["hazard", "failure", "finding", "fact", "regression", "growth"]
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the program and its share of a finding.
-
-    Attributes:
-        site: ``function (file:line)``.
-        source: The text of the line; empty if unknown.
-        amount: Its share as text, with the unit.
-        stack: An id of ``stacks``; 0 if unknown.
-    """
-
-    site: str
-    source: str
-    amount: str
-    stack: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Rows of a table that show a finding.
-
-    Attributes:
-        table: The name of a table or derived table of the recording.
-        rows: Row numbers, ascending.
-        window: Begin and end of the time that shows them, in ns since the recording's start.
-    """
-
-    table: str
-    rows: tuple[int, ...]
-    window: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)

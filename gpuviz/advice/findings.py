@@ -5,12 +5,14 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.compensation import compensated, recorded_evidence
-from gpuviz.advice.device_blocks import device_blocks
+from gpuviz.advice.arrays.device_blocks import device_blocks
+from gpuviz.advice.arrays.peak_chain import uses, uses_of
 from gpuviz.advice.judged import judged
-from gpuviz.advice.peak_chain import uses, uses_of
 from gpuviz.advice.processes import findings_of_processes
-from gpuviz.advice.reserved_memory import reserved_memory
+from gpuviz.advice.replay.compensation import compensated, recorded_evidence
+from gpuviz.advice.replay.schedule import Schedule
+from gpuviz.advice.reserved.reserved_memory import reserved_memory
+from gpuviz.advice.rule import LEAST_BYTES
 from gpuviz.advice.rules import (
     r03_longer_than_used,
     r11_allocator_settings,
@@ -19,8 +21,7 @@ from gpuviz.advice.rules import (
     r40_unordered_operations,
     r72_cached_by_another_library,
 )
-from gpuviz.advice.scale import LEAST_BYTES, Scale, is_bound, most_first
-from gpuviz.advice.schedule import Schedule
+from gpuviz.advice.scale import Scale, is_bound, most_first
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.seen_part import seen_part
 from gpuviz.analysis.steady_state import steady_ns, steady_states
@@ -29,10 +30,10 @@ from gpuviz.quantities import format_duration
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
     from gpuviz.advice.finding import Finding
-    from gpuviz.advice.peak_replay import Change
-    from gpuviz.advice.reserved_memory import ReservedMemory
+    from gpuviz.advice.replay.peak_replay import Change
+    from gpuviz.advice.reserved.reserved_memory import ReservedMemory
     from gpuviz.advice.work_rules import MemoryRule, TimeRule
     from gpuviz.data.recording_data import RecordingData
 
@@ -63,7 +64,7 @@ def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Findi
 
     What may make results wrong comes before everything that saves something, and a change that
     trades time for memory after all others. Times and savings are those of the program as if it had
-    not been recorded, if that is known; see `gpuviz.advice.compensation.compensated`.
+    not been recorded, if that is known; see `gpuviz.advice.replay.compensation.compensated`.
 
     Args:
         recording: The recording.

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.finding import Line, named
+from gpuviz.advice.evidence import Line
+from gpuviz.advice.finding import named
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import CallSites
 from gpuviz.data.call_stacks import NO_STACK, Frame

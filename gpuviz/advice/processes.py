@@ -14,7 +14,8 @@ from gpuviz.quantities import format_names
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
 
-    from gpuviz.advice.finding import Evidence, Finding
+    from gpuviz.advice.evidence import Evidence
+    from gpuviz.advice.finding import Finding
     from gpuviz.analysis.processes import Process
     from gpuviz.data.recording_data import RecordingData
 

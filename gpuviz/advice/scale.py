@@ -4,6 +4,7 @@ from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING
 
+from gpuviz.advice.rule import LEAST_BYTES, LEAST_SHARE
 from gpuviz.analysis.peak import peak
 from gpuviz.analysis.statistics import statistics
 from gpuviz.analysis.steady_state import steady_ns
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
     from gpuviz.advice.finding import Finding
     from gpuviz.data.recording_data import RecordingData
 
-# Of the peak or of the time without warm-up; what saves less is not shown unless asked for.
-LEAST_SHARE = 0.01
-LEAST_BYTES = 8 << 20
 # Of the same time: what explains less than this after the findings with a cause explains nothing.
 _LEAST_EXPLAINED = 0.001
 

@@ -68,9 +68,9 @@ from gpuviz.advice.rules import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
     from gpuviz.advice.finding import Finding
-    from gpuviz.advice.schedule import Schedule
+    from gpuviz.advice.replay.schedule import Schedule
 
     TimeRule = Callable[[Schedule], Iterable[Finding]]
     MemoryRule = Callable[[DeviceBlocks], Iterable[Finding]]

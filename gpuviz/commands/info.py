@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from gpuviz.advice.compensation import RecordingCost, compensated
+from gpuviz.advice.replay.compensation import RecordingCost, compensated
 from gpuviz.analysis.collectives import late_ranks
 from gpuviz.analysis.device_links import DeviceLink, device_link_lines
 from gpuviz.analysis.processes import device_names

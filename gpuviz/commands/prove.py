@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpuviz.advice.trace import Trace
+from gpuviz.advice.replay.trace import Trace
 from gpuviz.allocator.memory import SETTINGS_VARIABLE
 from gpuviz.analysis.pools import allocator_beside
 from gpuviz.analysis.statistics import statistics

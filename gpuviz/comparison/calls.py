@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.finding import ALL_DEVICES, Certainty, Finding, Line, named
+from gpuviz.advice.evidence import Line
+from gpuviz.advice.finding import ALL_DEVICES, Certainty, Finding, named
 from gpuviz.analysis.copies import copies
 from gpuviz.analysis.launches import CallSites, calls_of, durations, stacks_of
 from gpuviz.analysis.synchronizations import synchronizations

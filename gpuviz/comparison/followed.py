@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.compensation import compensated
-from gpuviz.advice.trace import Trace
+from gpuviz.advice.replay.compensation import compensated
+from gpuviz.advice.replay.trace import Trace
 from gpuviz.analysis.peak import peak
 from gpuviz.analysis.statistics import statistics
 from gpuviz.comparison.limits import amount

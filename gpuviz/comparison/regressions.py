@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.advice.finding import Finding, Line, named
+from gpuviz.advice.evidence import Line
+from gpuviz.advice.finding import Finding, named
 from gpuviz.comparison.calls import LEAST_SHARE, increases, more_than_before
 from gpuviz.comparison.limits import amount
 from gpuviz.quantities import format_counted, format_duration, format_share

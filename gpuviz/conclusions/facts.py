@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuviz.advice.dominant import dominant
-from gpuviz.advice.finding import Evidence, Finding, Line
-from gpuviz.advice.scale import LEAST_BYTES
+from gpuviz.advice.evidence import Evidence, Line
+from gpuviz.advice.finding import Finding
+from gpuviz.advice.host.dominant import dominant
+from gpuviz.advice.rule import LEAST_BYTES
 from gpuviz.analysis.categories import block_categories, category_bytes, is_training, phase_at
 from gpuviz.analysis.device_summary import summarize
 from gpuviz.analysis.sites import sites

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.advice.finding import Finding, Findings, Line, named
+from gpuviz.advice.evidence import Line
+from gpuviz.advice.finding import Finding, Findings, named
 from gpuviz.quantities import format_bytes, format_count, format_counted
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.finding import Finding, Line
+from gpuviz.advice.evidence import Line
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.rules.r40_unordered_operations import CERTAINTIES, evidence
 from gpuviz.data.columns import plain, rows_at
 from gpuviz.hazards.described import described

@@ -11,7 +11,8 @@ from gpuviz.data.strings import texts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuviz.advice.finding import Evidence, Finding
+    from gpuviz.advice.evidence import Evidence
+    from gpuviz.advice.finding import Finding
     from gpuviz.data.recording_data import RecordingData
 
 

@@ -16,7 +16,7 @@ from gpuviz.quantities import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.advice.compensation import RecordingCost
+    from gpuviz.advice.replay.compensation import RecordingCost
     from gpuviz.analysis.device_summary import DeviceSummary
     from gpuviz.analysis.overlap import DeviceOverlap
     from gpuviz.analysis.peak import Peak

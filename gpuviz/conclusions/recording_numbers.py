@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.compensation import compensated, recording_cost
+from gpuviz.advice.replay.compensation import compensated, recording_cost
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.device_summary import DeviceSummary, summarize
 from gpuviz.analysis.host_memory import host_memory

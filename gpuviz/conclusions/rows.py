@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from gpuviz.advice.finding import Evidence, Finding, Line
+from gpuviz.advice.evidence import Evidence, Line
+from gpuviz.advice.finding import Finding
 from gpuviz.data.conclusions import schemas
 
 if TYPE_CHECKING:

@@ -2,15 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.scale import LEAST_BYTES, LEAST_SHARE, is_bound
+from gpuviz.advice.rule import LEAST_BYTES, LEAST_SHARE
+from gpuviz.advice.scale import is_bound
 from gpuviz.analysis.steady_state import WARM_UP
 from gpuviz.quantities import format_bytes, format_duration, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gpuviz.advice.compensation import RecordingCost
     from gpuviz.advice.finding import Finding
+    from gpuviz.advice.replay.compensation import RecordingCost
     from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.data.recording_data import RecordingData
 

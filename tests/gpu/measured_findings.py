@@ -16,10 +16,10 @@ from functools import partial
 import cupy as cp
 
 import gpuviz
-from gpuviz.advice.device_blocks import device_blocks
-from gpuviz.advice.dominant import dominant
+from gpuviz.advice.arrays.device_blocks import device_blocks
+from gpuviz.advice.arrays.joins import joins
 from gpuviz.advice.finding import Finding
-from gpuviz.advice.joins import joins
+from gpuviz.advice.host.dominant import dominant
 from gpuviz.recording import Recording
 from tests.gpu.measured_programs import PROGRAMS, Program
 

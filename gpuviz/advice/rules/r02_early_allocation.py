@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.line_changes import changes_by_line
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.line_changes import changes_by_line
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.quantities import format_bytes, format_counted
 

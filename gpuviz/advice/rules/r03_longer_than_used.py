@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.deletions import BY_CALLER, deletion, generator_advice
-from gpuviz.advice.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.deletions import BY_CALLER, deletion, generator_advice
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import distinct

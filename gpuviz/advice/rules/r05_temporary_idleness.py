@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, as_subject, named
-from gpuviz.advice.own_lines import is_own
-from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.rule import Rule
-from gpuviz.advice.scale import LEAST_BYTES
+from gpuviz.advice.replay.peak_replay import Change
+from gpuviz.advice.rule import LEAST_BYTES, Rule
+from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_duration

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.own_lines import is_own
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes

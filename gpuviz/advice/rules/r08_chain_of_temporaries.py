@@ -5,18 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.call_paths import operations_of
-from gpuviz.advice.device_blocks import DeviceBlocks
-from gpuviz.advice.elementwise import function_names
-from gpuviz.advice.finding import Finding, Line
-from gpuviz.advice.fused_code import fused_code
-from gpuviz.advice.fusion import Groups, fusible
-from gpuviz.advice.host_gaps import host_gaps
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.elementwise import function_names
+from gpuviz.advice.evidence import Line
+from gpuviz.advice.finding import Finding
+from gpuviz.advice.fusion.fused_code import fused_code
+from gpuviz.advice.fusion.fusion import Groups, fusible
+from gpuviz.advice.host.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
-from gpuviz.advice.kernel_times import thread_ns
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.kernels.kernel_times import thread_ns
+from gpuviz.advice.replay.peak_replay import Change
+from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
+from gpuviz.advice.source.call_paths import operations_of
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
@@ -57,10 +58,10 @@ _REDUCED_NS = 5.5e-3
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find elementwise operations of CuPy that could be one kernel.
 
-    Trigger: see `gpuviz.advice.fusion.fusible`; on one line or several of a function and of those
-    that it calls, with the reductions that read their results. The text of each line has at least
-    as many operators and calls as a group has launches there in a round of a loop, in one call of
-    its function: otherwise each round may use the result of the round before.
+    Trigger: see `gpuviz.advice.fusion.fusion.fusible`; on one line or several of a function and of
+    those that it calls, with the reductions that read their results. The text of each line has at
+    least as many operators and calls as a group has launches there in a round of a loop, in one
+    call of its function: otherwise each round may use the result of the round before.
 
     Savings: the decrease of the peak without the arrays that are only passed on. And the
     recording's `Schedule`, replayed with one launch for each group. Its kernel takes as long as the

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.libraries import by_library
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.source.libraries import by_library
 from gpuviz.analysis.growing_lines import GrowingLine
 from gpuviz.analysis.later_use import LEAST_AGE
 from gpuviz.quantities import format_bytes, format_count

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz import _core
-from gpuviz.advice.driver_allocations import calls_for_segments, calls_named
-from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.evidence import Evidence
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
-from gpuviz.advice.released_pools import ReleasedPools, released_pools
-from gpuviz.advice.reserved_memory import ReservedMemory
+from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.reserved.driver_allocations import calls_for_segments, calls_named
+from gpuviz.advice.reserved.released_pools import ReleasedPools, released_pools
+from gpuviz.advice.reserved.reserved_memory import ReservedMemory
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.device_replay import DeviceReplay, total_memory
 from gpuviz.analysis.launches import durations, have_frame, stacks_of
 from gpuviz.analysis.other_memory import other_memory
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.schedule import Schedule
+    from gpuviz.advice.replay.schedule import Schedule
     from gpuviz.data.call_stacks import Frame
     from gpuviz.data.recording_data import RecordingData
 
@@ -60,7 +61,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     them reserves what was recorded, and each of these segments has its call of the driver. Of
     torch's allocator, whose calls are not recorded, they are inferred from the segments that were
     released, and the call stack has ``torch.cuda.empty_cache``. Pools that the program makes itself
-    are judged by the driver's calls: see `gpuviz.advice.released_pools.released_pools`.
+    are judged by the driver's calls: see `gpuviz.advice.reserved.released_pools.released_pools`.
 
     Saving: the recording's `Schedule`, replayed without the calls of the driver that are then not
     made. Other libraries or processes may need the memory: ``possible``.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.reserved_memory import LEAST_SHARE, Outcome, ReservedMemory
+from gpuviz.advice.reserved.reserved_memory import LEAST_SHARE, Outcome, ReservedMemory
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.allocator_settings import (
     CUPY,

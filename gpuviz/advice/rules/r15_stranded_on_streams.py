@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuviz.advice.decisive_request import GROWING
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_numbers, line_of
+from gpuviz.advice.reserved.decisive_request import GROWING
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.abandoned_streams import IN_TURN
 from gpuviz.analysis.grouping import numbered
@@ -21,8 +21,8 @@ from gpuviz.quantities import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.advice.finding import Line
-    from gpuviz.advice.reserved_memory import Outcome, ReservedMemory
+    from gpuviz.advice.evidence import Line
+    from gpuviz.advice.reserved.reserved_memory import Outcome, ReservedMemory
     from gpuviz.analysis.device_replay import Change
 
 RULES = (

@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.reserved_memory import LEAST_SHARE
+from gpuviz.advice.reserved.reserved_memory import LEAST_SHARE
 from gpuviz.advice.rule import Rule
 from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.advice.reserved_memory import ReservedMemory
+    from gpuviz.advice.reserved.reserved_memory import ReservedMemory
 
 RULES = (
     Rule(

@@ -7,12 +7,12 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
-from gpuviz.advice.libraries import MODULES_ON_THE_GPU, is_of, makes_modules
-from gpuviz.advice.partly_used_copies import partly_used_copies
+from gpuviz.advice.needless.partly_used_copies import partly_used_copies
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
+from gpuviz.advice.replay.trace import COPY, KERNEL
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r44_streams_that_never_overlap import apart_streams
-from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.advice.trace import COPY, KERNEL
+from gpuviz.advice.source.libraries import MODULES_ON_THE_GPU, is_of, makes_modules
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import durations, have_frame, stacks_of
 from gpuviz.data.codes import CallKind

@@ -2,23 +2,24 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.checked_results import always_checks, is_of_others, reads_value, unchecked
-from gpuviz.advice.chosen_places import chooses_places
-from gpuviz.advice.conditions import decides, indexes
-from gpuviz.advice.convergence import ends_loop
-from gpuviz.advice.fetches import ASKED_EACH, fetches
 from gpuviz.advice.host_lines import text_of
-from gpuviz.advice.libraries import conversion_to_host, is_of
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.source.conditions import decides, indexes
+from gpuviz.advice.source.convergence import ends_loop
+from gpuviz.advice.source.libraries import conversion_to_host, is_of
+from gpuviz.advice.waits.checked_results import always_checks, is_of_others, reads_value, unchecked
+from gpuviz.advice.waits.chosen_places import chooses_places
+from gpuviz.advice.waits.fetches import ASKED_EACH, fetches
 from gpuviz.data.once import Once
 from gpuviz.quantities import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.advice.fetches import Fetches
-    from gpuviz.advice.finding import Finding, Line
-    from gpuviz.advice.schedule import Schedule
+    from gpuviz.advice.evidence import Line
+    from gpuviz.advice.finding import Finding
+    from gpuviz.advice.replay.schedule import Schedule
+    from gpuviz.advice.waits.fetches import Fetches
 
 RULES = (
     Rule(
@@ -66,15 +67,16 @@ _MEANWHILE = "Until then the host can launch the next work."
 def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find lines such as ``float(x)`` and ``x.item()`` that wait again and again.
 
-    Trigger: see `gpuviz.advice.fetches.fetches`; the line itself copies at most 16 bytes to the
-    host, at least three times, and the program does not branch on the value, as far as the text
+    Trigger: see `gpuviz.advice.waits.fetches.fetches`; the line itself copies at most 16 bytes to
+    the host, at least three times, and the program does not branch on the value, as far as the text
     around the line shows. A value that decides about the next step is needed at once, see
-    `gpuviz.advice.conditions.decides`, and so is one by which the next work chooses an array or a
-    part of it; see `gpuviz.advice.chosen_places.chooses_places`. But a loop that only decides by it
-    whether to go on can ask less often; see `gpuviz.advice.convergence.ends_loop`. What a function
-    of torch.linalg reads to check its result counts if another function leaves that check to the
-    program. A line with a function that always checks is no finding: that wait stays. Of reads that
-    follow each other without other work of the GPU, as of an array's elements, one copy can do all.
+    `gpuviz.advice.source.conditions.decides`, and so is one by which the next work chooses an array
+    or a part of it; see `gpuviz.advice.waits.chosen_places.chooses_places`. But a loop that only
+    decides by it whether to go on can ask less often; see
+    `gpuviz.advice.source.convergence.ends_loop`. What a function of torch.linalg reads to check its
+    result counts if another function leaves that check to the program. A line with a function that
+    always checks is no finding: that wait stays. Of reads that follow each other without other work
+    of the GPU, as of an array's elements, one copy can do all.
 
     Saving: the recording's `Schedule`, replayed without these calls and copies, and without the
     Python before them, so that the host launches the next work meanwhile. It counts also where the

@@ -4,15 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.finding import Evidence, Finding
-from gpuviz.advice.host_gaps import host_gaps
+from gpuviz.advice.evidence import Evidence
+from gpuviz.advice.finding import Finding
+from gpuviz.advice.host.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_of, text_of
-from gpuviz.advice.libraries import conversion_to_host
+from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.replay.trace import COPY
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r18_scalars_read_in_a_loop import scalars
-from gpuviz.advice.runs import Runs, merged, runs_of
-from gpuviz.advice.schedule import ScheduleChange
-from gpuviz.advice.trace import COPY
+from gpuviz.advice.source.libraries import conversion_to_host
+from gpuviz.advice.waits.runs import Runs, merged, runs_of
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.preparation import is_of_loads
 from gpuviz.data.columns import codes, plain
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.schedule import Schedule
+    from gpuviz.advice.replay.schedule import Schedule
 
 RULES = (
     Rule(

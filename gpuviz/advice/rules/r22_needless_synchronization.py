@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING
 
 from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.sharing import sharing
-from gpuviz.advice.waits import Waits, longest_waits, without_waits
+from gpuviz.advice.waits.sharing import sharing
+from gpuviz.advice.waits.waits import Waits, longest_waits, without_waits
 from gpuviz.quantities import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuviz.advice.finding import Finding
-    from gpuviz.advice.schedule import Schedule
+    from gpuviz.advice.replay.schedule import Schedule
 
 RULES = (
     Rule(
@@ -29,10 +29,10 @@ RULES = (
 def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find synchronizations of streams or devices that can be deleted.
 
-    Trigger: a line waits as `gpuviz.advice.waits.longest_waits` says, only because it synchronizes
-    streams or the device itself, and deleting it creates no conflict: the recording has no copy
-    from or to the host that does not wait itself, no managed memory, and no two streams that share
-    memory; see `gpuviz.advice.sharing.Sharing`.
+    Trigger: a line waits as `gpuviz.advice.waits.waits.longest_waits` says, only because it
+    synchronizes streams or the device itself, and deleting it creates no conflict: the recording
+    has no copy from or to the host that does not wait itself, no managed memory, and no two streams
+    that share memory; see `gpuviz.advice.waits.sharing.Sharing`.
 
     Saving: the recording's `Schedule`, replayed without any wait of the line. The host may also
     wait in order to measure time: ``possible``.

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuviz.advice.finding import Finding, Line
+from gpuviz.advice.evidence import Line
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
-from gpuviz.advice.needless_orders import NeedlessOrders, needless_orders
+from gpuviz.advice.replay.work_orders import BY_DEFAULT_STREAM
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.work_orders import BY_DEFAULT_STREAM
+from gpuviz.advice.waits.needless_orders import NeedlessOrders, needless_orders
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_counted, format_duration
@@ -16,7 +17,7 @@ from gpuviz.quantities import format_counted, format_duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.advice.schedule import Schedule
+    from gpuviz.advice.replay.schedule import Schedule
 
     # Title, reason, change, lines.
     _Texts = tuple[str, str, str, tuple[Line, ...]]
@@ -43,10 +44,10 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
 
     Trigger: work of the default stream and of blocking streams waits for each other, as CUDA
     defines it, and neither these streams nor those that wait for them share memory; see
-    `gpuviz.advice.sharing.Sharing`. If only the default stream shares memory with others, the
+    `gpuviz.advice.waits.sharing.Sharing`. If only the default stream shares memory with others, the
     orders of operations that use the same block stay, where one of them writes it, and those of an
     operation with each of several streams whose blocks it uses; see
-    `gpuviz.advice.needless_orders`. At least 1 % of the recording is saved.
+    `gpuviz.advice.waits.needless_orders`. At least 1 % of the recording is saved.
 
     Saving: the recording's `Schedule`, replayed without the other orders. ``likely``, because it
     rests on the blocks that gpuviz sees among the arguments of kernels.

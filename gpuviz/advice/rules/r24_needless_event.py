@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.finding import Finding, Line
+from gpuviz.advice.evidence import Line
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
-from gpuviz.advice.needless_orders import NeedlessOrders, needless_orders
+from gpuviz.advice.replay.work_orders import BY_EVENT
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.work_orders import BY_EVENT
+from gpuviz.advice.waits.needless_orders import NeedlessOrders, needless_orders
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import calls_of, stacks_of
 from gpuviz.data.columns import plain
@@ -17,7 +18,7 @@ from gpuviz.quantities import format_counted, format_duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.advice.schedule import Schedule
+    from gpuviz.advice.replay.schedule import Schedule
 
 RULES = (
     Rule(
@@ -35,8 +36,8 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find waits for events that no common memory needs.
 
     Trigger: streams wait for events of others (``stream_waits``), and neither these streams nor
-    those that wait for them share memory; see `gpuviz.advice.sharing.Sharing`. At least 1 % of the
-    recording is saved.
+    those that wait for them share memory; see `gpuviz.advice.waits.sharing.Sharing`. At least 1 %
+    of the recording is saved.
 
     Saving: the recording's `Schedule`, replayed without these orders. ``likely``, because it rests
     on the blocks that gpuviz sees among the arguments of kernels.

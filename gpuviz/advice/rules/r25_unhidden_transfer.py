@@ -7,11 +7,11 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
-from gpuviz.advice.libraries import is_of
-from gpuviz.advice.needless_orders import begins_without
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
+from gpuviz.advice.replay.trace import COPY, KERNEL
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.advice.trace import COPY, KERNEL
+from gpuviz.advice.source.libraries import is_of
+from gpuviz.advice.waits.needless_orders import begins_without
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.codes import CallKind

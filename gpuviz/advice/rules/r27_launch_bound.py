@@ -4,17 +4,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.anomaly_tests import anomaly_tests
-from gpuviz.advice.eager_operations import eager_operations
-from gpuviz.advice.finding import Evidence, Finding
-from gpuviz.advice.host_gaps import host_gaps, launching_idle, longest_late
+from gpuviz.advice.arrays.training_blocks import OPTIMIZER
+from gpuviz.advice.evidence import Evidence
+from gpuviz.advice.finding import Finding
+from gpuviz.advice.host.eager_operations import eager_operations
+from gpuviz.advice.host.host_gaps import host_gaps, launching_idle, longest_late
 from gpuviz.advice.host_lines import line_numbers, longest_lines, text_of
-from gpuviz.advice.libraries import by_library
-from gpuviz.advice.optimizers import optimizer_step
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
+from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.advice.trace import KERNEL
-from gpuviz.advice.training import OPTIMIZER
+from gpuviz.advice.source.libraries import by_library
+from gpuviz.advice.source.optimizers import optimizer_step
+from gpuviz.advice.training.anomaly_tests import anomaly_tests
 from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.analysis.overlap import whole_overlap
 from gpuviz.analysis.steady_state import steady_states

@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.copied_contents import are_filled, with_known_content, without_copies
 from gpuviz.advice.finding import Finding
-from gpuviz.advice.fusion import components
-from gpuviz.advice.host_arguments import copies_of_arguments
-from gpuviz.advice.host_gaps import host_gaps
+from gpuviz.advice.fusion.fusion import components
+from gpuviz.advice.host.host_arguments import copies_of_arguments
+from gpuviz.advice.host.host_gaps import host_gaps
+from gpuviz.advice.host.staging import fits_copy, uploaded_bytes
 from gpuviz.advice.host_lines import line_of, longest_lines, text_of
+from gpuviz.advice.replay.copied_contents import are_filled, with_known_content, without_copies
+from gpuviz.advice.replay.schedule import Schedule
+from gpuviz.advice.replay.trace import COPY
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import Schedule
-from gpuviz.advice.staging import fits_copy, uploaded_bytes
-from gpuviz.advice.trace import COPY
 from gpuviz.analysis.device_replay import total_memory
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.peak import peak

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.elementwise import WRITE
+from gpuviz.advice.arrays.elementwise import WRITE
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
-from gpuviz.advice.libraries import by_library
-from gpuviz.advice.own_lines import is_own
+from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.replay.trace import COPY, KINDS
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
-from gpuviz.advice.trace import COPY, KINDS
+from gpuviz.advice.source.libraries import by_library
+from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_counted, format_duration
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(

@@ -5,21 +5,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.default_types import Doubles, doubles, names_double
-from gpuviz.advice.device_blocks import DeviceBlocks
-from gpuviz.advice.elementwise import READ, TYPES, WRITES
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.elementwise import READ, TYPES, WRITES
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_of, text_of
-from gpuviz.advice.own_lines import is_own
-from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.promotion_finding import (
+from gpuviz.advice.precision.default_types import Doubles, doubles, names_double
+from gpuviz.advice.precision.promotion_finding import (
     narrower_schedule,
     promotion_finding,
     reduction_finding,
 )
-from gpuviz.advice.promotions import promotions
-from gpuviz.advice.reduced_samples import reduced_samples
+from gpuviz.advice.precision.promotions import promotions
+from gpuviz.advice.precision.reduced_samples import reduced_samples
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_counted
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.elementwise import Function
+    from gpuviz.advice.arrays.elementwise import Function
 
 RULES = (
     Rule(
@@ -86,7 +86,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find the lines whose results are wider than their inputs because of an operand.
 
     The operand may be an array that CuPy creates in double precision by default: see
-    `gpuviz.advice.default_types.doubles`. Otherwise it is small.
+    `gpuviz.advice.precision.default_types.doubles`. Otherwise it is small.
 
     Trigger: the program itself calls an elementwise function of CuPy which writes a new block. An
     input has as many elements in a type of half the size (float16, float32 or complex64), and all
@@ -99,11 +99,12 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     no less than any other for each element.
 
     Arrays that follow in double precision from a conversion or an operand are found too: see
-    `gpuviz.advice.promotions.promotions`. An FFT takes half of its time then, as of complex64 on an
-    H200, where it took a half to a third. A large operand is still computed in double precision: it
-    has half of its size from where it is converted on, and each time that it is made, the saving is
-    less by the time to read it and to write the result. Arrays that follow from means of small
-    integers are found as well: see `gpuviz.advice.reduced_samples.reduced_samples`.
+    `gpuviz.advice.precision.promotions.promotions`. An FFT takes half of its time then, as of
+    complex64 on an H200, where it took a half to a third. A large operand is still computed in
+    double precision: it has half of its size from where it is converted on, and each time that it
+    is made, the saving is less by the time to read it and to write the result. Arrays that follow
+    from means of small integers are found as well: see
+    `gpuviz.advice.precision.reduced_samples.reduced_samples`.
 
     Whether the narrower type is precise enough is the program's decision: ``possible``.
     """

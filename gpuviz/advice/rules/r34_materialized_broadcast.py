@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.device_blocks import DeviceBlocks
-from gpuviz.advice.elementwise import READ
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.elementwise import READ
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.kernel_times import with_fewer_bytes
-from gpuviz.advice.libraries import by_library
-from gpuviz.advice.own_lines import is_own
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.kernels.kernel_times import with_fewer_bytes
+from gpuviz.advice.replay.peak_replay import Change
+from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
+from gpuviz.advice.source.libraries import by_library
+from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes, format_counted
 

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.finding import Evidence, Finding, Line
+from gpuviz.advice.evidence import Evidence, Line
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.rule import Rule
 from gpuviz.hazards.described import described
 from gpuviz.hazards.known import affordable_hazards

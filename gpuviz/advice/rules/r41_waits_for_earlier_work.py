@@ -4,21 +4,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.anomaly_tests import anomaly_tests
-from gpuviz.advice.chosen_places import chooses_places
-from gpuviz.advice.conditions import decides, feeds, indexes
-from gpuviz.advice.fetches import fetch_of
 from gpuviz.advice.finding import as_subject
 from gpuviz.advice.host_lines import text_of
-from gpuviz.advice.needed_results import is_needed_by_all
-from gpuviz.advice.own_lines import is_own
-from gpuviz.advice.reused_buffers import waits_to_reuse
+from gpuviz.advice.replay.trace import COPY
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r22_needless_synchronization import is_needless
 from gpuviz.advice.rules.r62_round_trips import calls_of_trips, round_trips
 from gpuviz.advice.rules.r65_host_arrays_of_kernels import needless_copies
-from gpuviz.advice.trace import COPY
-from gpuviz.advice.waits import Waits, longest_waits, longest_without, without_waits
+from gpuviz.advice.source.conditions import decides, feeds, indexes
+from gpuviz.advice.source.own_lines import is_own
+from gpuviz.advice.training.anomaly_tests import anomaly_tests
+from gpuviz.advice.waits.chosen_places import chooses_places
+from gpuviz.advice.waits.fetches import fetch_of
+from gpuviz.advice.waits.needed_results import is_needed_by_all
+from gpuviz.advice.waits.reused_buffers import waits_to_reuse
+from gpuviz.advice.waits.waits import Waits, longest_waits, longest_without, without_waits
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.main_loop import host_spans, regular_from
 from gpuviz.data.call_stacks import NO_STACK
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuviz.advice.finding import Finding
-    from gpuviz.advice.schedule import Schedule
+    from gpuviz.advice.replay.schedule import Schedule
 
 RULES = (
     Rule(
@@ -61,25 +61,25 @@ _TO_DEVICE = _COPY_KINDS.index("host_to_device")
 def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find lines whose calls wait for work that was launched before.
 
-    Trigger: see `gpuviz.advice.waits.longest_waits`; synchronizations that nothing needs are R22,
-    scalars R18, sizes R54, tests of autograd R70, and copies of arrays that come back to the GPU
-    R62 and R65. A copy is no fault if the program branches on its value, as in the condition of a
-    loop, since the next step needs it; see `gpuviz.advice.conditions.decides`, or if the program
-    reads it itself and chooses a part of an array by it; see
-    `gpuviz.advice.chosen_places.chooses_places`, or copies what it computes from it to the GPU in
-    the same loop. Nor are waits before the first regular iteration or in at most one of ten, as of
-    a program that prints its progress, one or two copies, as between the phases of a program, nor a
-    wait that comes as late as a buffer in pinned memory allows, see
-    `gpuviz.advice.reused_buffers.waits_to_reuse`. The program cannot remove a wait inside a
+    Trigger: see `gpuviz.advice.waits.waits.longest_waits`; synchronizations that nothing needs are
+    R22, scalars R18, sizes R54, tests of autograd R70, and copies of arrays that come back to the
+    GPU R62 and R65. A copy is no fault if the program branches on its value, as in the condition of
+    a loop, since the next step needs it; see `gpuviz.advice.source.conditions.decides`, or if the
+    program reads it itself and chooses a part of an array by it; see
+    `gpuviz.advice.waits.chosen_places.chooses_places`, or copies what it computes from it to the
+    GPU in the same loop. Nor are waits before the first regular iteration or in at most one of ten,
+    as of a program that prints its progress, one or two copies, as between the phases of a program,
+    nor a wait that comes as late as a buffer in pinned memory allows, see
+    `gpuviz.advice.waits.reused_buffers.waits_to_reuse`. The program cannot remove a wait inside a
     function of a library, but can call it later, unless most other work needs its result; see
-    `gpuviz.advice.needed_results`. Waits without a call stack say nothing that could
-    be changed.
+    `gpuviz.advice.waits.needed_results`. Waits without a call stack say nothing that could be
+    changed.
 
     Saving: the recording's `Schedule`, replayed without any wait of the line. It is the time for
     which the GPU idles after the waits because the host launches the next work too late. A GPU that
     is always busy saves nothing, nor does one that idles because the host compiles or loads code,
-    which a warm run does not; see `gpuviz.advice.warm_runs`. Whether the program needs the value at
-    once is not recorded: ``possible``.
+    which a warm run does not; see `gpuviz.advice.replay.warm_runs`. Whether the program needs the
+    value at once is not recorded: ``possible``.
     """
     of_tests = [np.flatnonzero(tests.calls) for tests in anomaly_tests(schedule)]
     early = np.concatenate([_of_warm_up(schedule), *of_tests])

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.finding import Finding, Line
+from gpuviz.advice.arrays.training_blocks import BACKWARD
+from gpuviz.advice.evidence import Line
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
-from gpuviz.advice.narrow_blocks import WARP, NarrowBlocks, narrow_blocks
-from gpuviz.advice.needless_orders import begins_without
-from gpuviz.advice.occupancy import Occupancy
+from gpuviz.advice.kernels.narrow_blocks import WARP, NarrowBlocks, narrow_blocks
+from gpuviz.advice.kernels.occupancy import Occupancy
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
+from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.advice.trace import KERNEL
-from gpuviz.advice.training import BACKWARD
+from gpuviz.advice.waits.needless_orders import begins_without
 from gpuviz.analysis.collective_kernels import NCCL
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.kernels import short_name
@@ -98,7 +99,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     take few blocks on purpose and mostly wait, as NCCL's do for other GPUs. Nor do those of
     backward passes and of PyTorch's layers, which PyTorch chooses, nor kernels that run alone only
     because of orders of the default stream or of events that nothing needs, which are R23 and R24.
-    Kernels in blocks of less than a warp are found by `gpuviz.advice.narrow_blocks.narrow_blocks`.
+    Kernels in blocks of less than a warp are found by
+    `gpuviz.advice.kernels.narrow_blocks.narrow_blocks`.
 
     Saving: the recording's `Schedule`, replayed with the durations that these launches would have
     if they filled the GPU at every moment, at least 2 µs each: duration * blocks / multiprocessors

@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.finding import Evidence, Finding, Line
-from gpuviz.advice.host_gaps import HostGaps, host_gaps
-from gpuviz.advice.places_between_calls import places_between_calls
+from gpuviz.advice.evidence import Evidence, Line
+from gpuviz.advice.finding import Finding
+from gpuviz.advice.host.host_gaps import HostGaps, host_gaps
+from gpuviz.advice.host.places_between_calls import places_between_calls
+from gpuviz.advice.host.sampled_places import sampled_places
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.sampled_places import sampled_places
-from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.host_work import is_sampled
 from gpuviz.analysis.intervals import Intervals
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.host_places import HostPlace
+    from gpuviz.advice.host.host_places import HostPlace
     from gpuviz.data.recording_data import RecordingData
 
 RULES = (
@@ -62,7 +63,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     are the lines that were sampled for at least 250 µs of a gap, or for the longest part of it,
     each with the time of its own samples; gaps without samples do not count. Lines that work in the
     same gaps are one place, with those in the innermost call that contains them but not the
-    launches around the gaps; see `gpuviz.advice.work_groups`. A wait in which another thread
+    launches around the gaps; see `gpuviz.advice.host.work_groups`. A wait in which another thread
     launches work, such as a backward pass, does not count. In recordings without any, the place is
     where the call stacks of the calls before and after differ, or those of the allocations between
     them: of the parts of a gap, the longest. Time between notebook cells does not count, nor do

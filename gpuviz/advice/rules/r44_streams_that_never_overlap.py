@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.evidence import Evidence
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
+from gpuviz.advice.replay.trace import COPY, KERNEL
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import Schedule, ScheduleChange
-from gpuviz.advice.trace import COPY, KERNEL
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import stacks_of

@@ -4,18 +4,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.deletions import BY_CALLER, deletion, generator_advice, is_of_with_block
-from gpuviz.advice.device_blocks import DeviceBlocks
-from gpuviz.advice.finding import Finding, is_of_backward, named
-from gpuviz.advice.line_changes import changes_by_line
-from gpuviz.advice.mapped_lists import (
+from gpuviz.advice.arrays.deletions import BY_CALLER, deletion, generator_advice, is_of_with_block
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.line_changes import changes_by_line
+from gpuviz.advice.arrays.mapped_lists import (
     LEAST_MAPPED,
     are_used_together,
     kept_since,
     mapped_by_peak_line,
     mapped_lists,
 )
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.finding import Finding, is_of_backward, named
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.data.implied_columns import assigned_names
 from gpuviz.quantities import format_bytes, format_count
@@ -52,10 +52,10 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     as of the best result so far or of states to go back to, only those count that the line itself
     replaces at the peak.
 
-    Also find the arrays of a list that the line of the peak maps to as many others, as in
-    ``[f(x) for x in arrays]``, and that nothing uses afterwards: a loop can replace each of them.
-    The lists that this line makes and maps again in other rounds count, too, and if that saves
-    more, other lists that it uses up, freed after the line; see `gpuviz.advice.mapped_lists`.
+    Also find the arrays of a list that the line of the peak maps to as many others, as in ``[f(x)
+    for x in arrays]``, and that nothing uses afterwards: a loop can replace each of them. The lists
+    that this line makes and maps again in other rounds count, too, and if that saves more, other
+    lists that it uses up, freed after the line; see `gpuviz.advice.arrays.mapped_lists`.
     """
     end = np.where(device.is_freed & device.is_used, device.last, device.end)
     dead = device.at_peak & (end <= device.peak_place) & ~device.is_unread & (device.stack != 0)

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.joins import Joins, joins
 from gpuviz.advice.finding import Finding, as_subject, named
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
-from gpuviz.advice.joins import Joins, joins
-from gpuviz.advice.needless_copies import needless_copies
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.needless.needless_copies import needless_copies
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r49_grown_by_concatenation import grown
 from gpuviz.analysis.launches import stacks_of
@@ -52,16 +52,16 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find the lines that join arrays, which are not used afterwards, to one of their size.
 
     Trigger: arrays are copied to block b, by one kernel or by a copy for each of them, and nothing
-    uses them after that; see `gpuviz.advice.joins`. Those that one line allocated, or all of those
-    that are copied one by one, have together exactly as many requested bytes as b. An array that is
-    joined again and again is R49. The saving is the decrease of the peak if each b that the same
-    line joins from parts of the same lines, as in each round of a loop, had been allocated with the
-    first of its parts, and they had been parts of it.
+    uses them after that; see `gpuviz.advice.arrays.joins`. Those that one line allocated, or all of
+    those that are copied one by one, have together exactly as many requested bytes as b. An array
+    that is joined again and again is R49. The saving is the decrease of the peak if each b that the
+    same line joins from parts of the same lines, as in each round of a loop, had been allocated
+    with the first of its parts, and they had been parts of it.
 
     Copies that `cupy.array` makes without need are found too: see
-    `gpuviz.advice.needless_copies.needless_copies`. Their saving is without these arrays, while
-    what they are made of lives as long, and without the time of the copies. Later rounds might
-    write to one of them: ``possible``.
+    `gpuviz.advice.needless.needless_copies.needless_copies`. Their saving is without these arrays,
+    while what they are made of lives as long, and without the time of the copies. Later rounds
+    might write to one of them: ``possible``.
     """
     yield from _of_copies(device)
     joined = joins(device)

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.evidence import Evidence
+from gpuviz.advice.finding import Finding
+from gpuviz.advice.host.remade_finding import remade_finding
+from gpuviz.advice.host.remade_functions import remade_functions
+from gpuviz.advice.host.sampled_compilations import SampledCompilations, sampled_compilations
 from gpuviz.advice.host_lines import line_of, longest_lines, text_of
-from gpuviz.advice.remade_finding import remade_finding
-from gpuviz.advice.remade_functions import remade_functions
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.sampled_compilations import SampledCompilations, sampled_compilations
-from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.compilations import compilations
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import calls_of, stacks_of, user_frames
@@ -139,7 +140,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     mark its compilations: then samples of the host in JAX's compiler are, and a line that compiles
     each time that it runs, at least five times, is a finding of its own. So is a fused function or
     kernel of CuPy that is made anew before each call, though its compiled code is in CuPy's cache:
-    see `gpuviz.advice.remade_functions`.
+    see `gpuviz.advice.host.remade_functions`.
 
     Saving: the recording's `Schedule`, replayed without the time between calls in which the
     compiler ran, and at most its time: all of it, or all but the first time of a name. What

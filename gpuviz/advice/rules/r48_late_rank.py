@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.finding import Evidence, Finding, Line
+from gpuviz.advice.evidence import Evidence, Line
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.collective_kernels import collective_kernels

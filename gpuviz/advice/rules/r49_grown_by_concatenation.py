@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.device_blocks import DeviceBlocks
-from gpuviz.advice.driver_allocations import calls_for_allocations
-from gpuviz.advice.elementwise import WRITE
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.elementwise import WRITE
+from gpuviz.advice.arrays.joins import Joins, copies_of_parts, joins, joins_of_torch
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.host_gaps import host_gaps
-from gpuviz.advice.joins import Joins, copies_of_parts, joins, joins_of_torch
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.host.host_gaps import host_gaps
+from gpuviz.advice.replay.peak_replay import Change
+from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.reserved.driver_allocations import calls_for_allocations
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
@@ -47,13 +47,13 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find arrays that grow by concatenation in a loop.
 
     Trigger: a line joins its own previous result, which nothing uses afterwards, with more, at
-    least four times in a row; see `gpuviz.advice.joins`. The n-th join copies what the ones before
-    it copied, so that all together copy the square. It is also met by a line that joins a list to
-    which a loop appends: at least four times in a row, its result has the parts of the previous
-    one, and more. A line may grow several arrays in turn, such as the caches of a model's layers,
-    and anew in each round. What works between the joins may use the results: it then gets slices.
-    A convolution is none of it, as in a DenseNet: it would copy a slice of the channels, which is
-    not contiguous (measured on an H200: 213 ms with slices instead of 197).
+    least four times in a row; see `gpuviz.advice.arrays.joins`. The n-th join copies what the ones
+    before it copied, so that all together copy the square. It is also met by a line that joins a
+    list to which a loop appends: at least four times in a row, its result has the parts of the
+    previous one, and more. A line may grow several arrays in turn, such as the caches of a model's
+    layers, and anew in each round. What works between the joins may use the results: it then gets
+    slices. A convolution is none of it, as in a DenseNet: it would copy a slice of the channels,
+    which is not contiguous (measured on an H200: 213 ms with slices instead of 197).
 
     Savings: the decrease of the peak if one array of the final size existed from the first join on,
     and the recording's `Schedule`, replayed without the copies of the previous results and their

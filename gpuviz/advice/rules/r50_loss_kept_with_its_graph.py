@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.training_blocks import BACKWARD
+from gpuviz.advice.arrays.without_graph import ends_without_graph
 from gpuviz.advice.finding import Finding
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.training import BACKWARD
-from gpuviz.advice.without_graph import ends_without_graph
 from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.analysis.main_loop import host_spans
 from gpuviz.quantities import format_bytes, format_counted
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.training import TrainingBlocks
+    from gpuviz.advice.arrays.training_blocks import TrainingBlocks
 
 RULES = (
     Rule(
@@ -42,10 +42,10 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     `gpuviz.analysis.growing_lines.growing_lines`), nothing uses what they keep but a tenth of its
     bytes, such as outputs that are joined at last, and no backward pass frees it. Of a single line,
     the arrays may be results that are meant to stay; see
-    `gpuviz.advice.training.TrainingBlocks.kept_graphs`.
+    `gpuviz.advice.arrays.training_blocks.TrainingBlocks.kept_graphs`.
 
     Saving: the decrease of the peak if each array were freed after its use, as without gradients
-    (see `gpuviz.advice.without_graph`), if no backward pass uses any of these lines' arrays.
+    (see `gpuviz.advice.arrays.without_graph`), if no backward pass uses any of these lines' arrays.
     Otherwise the passes may need their gradients. Then it is the decrease if the arrays of each
     iteration were freed when the next one has allocated its last, as when a variable gets the next
     loss; so too if the recording frees none, since they may be used later: ``possible``.

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuviz.advice.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.training_blocks import FORWARD, OTHER
+from gpuviz.advice.arrays.without_graph import ends_without_graph
 from gpuviz.advice.finding import Certainty, Finding
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.training import FORWARD, OTHER
-from gpuviz.advice.without_graph import ends_without_graph
 from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.quantities import format_bytes, format_counted
 
@@ -40,9 +40,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     """Find forward passes whose graphs end without a backward pass.
 
     Trigger: graphs that autograd recorded end, at least twice, without a backward pass; see
-    `gpuviz.advice.training.TrainingBlocks.ended_graphs`. Without gradients, each of their arrays
-    would have been freed in the forward pass. Graphs that stay from iteration to iteration are
-    R50's.
+    `gpuviz.advice.arrays.training_blocks.TrainingBlocks.ended_graphs`. Without gradients, each of
+    their arrays would have been freed in the forward pass. Graphs that stay from iteration to
+    iteration are R50's.
 
     Saving: the decrease of the peak if each array were freed after the line that last uses it.
     Kernels of libraries may not name the arrays that they use. Then it is freed when the array

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.training_blocks import ACTIVATION, BACKWARD, FORWARD, TrainingBlocks
 from gpuviz.advice.finding import Finding
-from gpuviz.advice.model_calls import recomputed_modules
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.training import ACTIVATION, BACKWARD, FORWARD, TrainingBlocks
+from gpuviz.advice.source.model_calls import recomputed_modules
 from gpuviz.analysis.launches import calls_of, durations, phases_of, stacks_of
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.strings import are_named

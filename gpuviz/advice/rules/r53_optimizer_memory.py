@@ -4,12 +4,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuviz.advice.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.training_blocks import (
+    BACKWARD,
+    GRADIENT,
+    OPTIMIZER,
+    TEMPORARY,
+    TrainingBlocks,
+)
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.optimizers import OptimizerStep, optimizer_step
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.training import BACKWARD, GRADIENT, OPTIMIZER, TEMPORARY, TrainingBlocks
+from gpuviz.advice.source.optimizers import OptimizerStep, optimizer_step
 from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.data.codes import PHASES
 from gpuviz.quantities import format_bytes, format_counted

@@ -2,17 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.fetches import fetches
 from gpuviz.advice.host_lines import text_of
-from gpuviz.advice.libraries import by_library
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.source.libraries import by_library
+from gpuviz.advice.waits.fetches import fetches
 from gpuviz.quantities import format_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuviz.advice.finding import Finding
-    from gpuviz.advice.schedule import Schedule
+    from gpuviz.advice.replay.schedule import Schedule
 
 RULES = (
     Rule(
@@ -29,8 +29,8 @@ RULES = (
 def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find boolean masks, ``nonzero``, ``unique`` and ``where`` that wait for the GPU.
 
-    Trigger: see `gpuviz.advice.fetches.fetches`; the line launches a kernel that places or moves
-    what a condition selects, and copies at most 64 bytes to the host: the size of its result.
+    Trigger: see `gpuviz.advice.waits.fetches.fetches`; the line launches a kernel that places or
+    moves what a condition selects, and copies at most 64 bytes to the host: the size of its result.
 
     Saving: the recording's `Schedule`, replayed without these calls and copies, and without the
     kernels that count what a mask selects, which a result of a fixed size does not need. Later

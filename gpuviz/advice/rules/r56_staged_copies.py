@@ -6,8 +6,8 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.device_links import device_links
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.peer_copies import PeerCopies, peer_copies

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.elementwise import function_names
-from gpuviz.advice.equal_arrays import EqualArrays, equal_arrays
-from gpuviz.advice.finding import Finding, Line
-from gpuviz.advice.host_gaps import host_gaps
+from gpuviz.advice.arrays.elementwise import function_names
+from gpuviz.advice.arrays.equal_arrays import EqualArrays, equal_arrays
+from gpuviz.advice.evidence import Line
+from gpuviz.advice.finding import Finding
+from gpuviz.advice.host.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_of, text_of
-from gpuviz.advice.repeated_work import RepeatedWork
+from gpuviz.advice.needless.repeated_work import RepeatedWork
+from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.device_replay import total_memory
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import codes, plain
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.device_blocks import DeviceBlocks
-    from gpuviz.advice.library_calls import LibraryCall
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+    from gpuviz.advice.source.library_calls import LibraryCall
     from gpuviz.data.recording_data import RecordingData
 
 RULES = (
@@ -75,18 +76,18 @@ _MOST_GROUPS = 8
 def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     """Find what a loop computes in each round although it does not change.
 
-    Trigger: see `gpuviz.advice.repeated_work.RepeatedWork`. Not in a recording with managed memory,
-    which the host may change without a call. Lines that read each other's results are one finding.
-    Copies inside a function of CuPy, as those of arrays that are not contiguous, can be made once
-    outside of it.
+    Trigger: see `gpuviz.advice.needless.repeated_work.RepeatedWork`. Not in a recording with
+    managed memory, which the host may change without a call. Lines that read each other's results
+    are one finding. Copies inside a function of CuPy, as those of arrays that are not contiguous,
+    can be made once outside of it.
 
     Saving: the recording's `Schedule`, replayed without this work but the first of each value, and
     without its calls. The work could read what gpuviz does not see, such as a constant in the
     device's memory: ``likely``.
 
     Arrays of a line that hold the same values at the same time are found too: see
-    `gpuviz.advice.equal_arrays.equal_arrays`. They save all bytes but those of one, which lives
-    from the first of them to the last.
+    `gpuviz.advice.arrays.equal_arrays.equal_arrays`. They save all bytes but those of one, which
+    lives from the first of them to the last.
     """
     memory = device.recording.tables["memory_operations"]["memory"]
     if (codes(memory, _MEMORIES) == _MANAGED).any():

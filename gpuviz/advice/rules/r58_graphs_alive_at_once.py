@@ -7,14 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.added_losses import SCALAR_BYTES, added_losses
-from gpuviz.advice.device_blocks import DeviceBlocks
-from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.host_lines import line_numbers
-from gpuviz.advice.model_calls import ModelCalls, are_in_models, caller, model_calls
-from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.rule import Rule
-from gpuviz.advice.training import (
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.training_blocks import (
     ACTIVATION,
     BACKWARD,
     FORWARD,
@@ -22,6 +16,12 @@ from gpuviz.advice.training import (
     OPTIMIZER,
     TrainingBlocks,
 )
+from gpuviz.advice.finding import Finding, named
+from gpuviz.advice.host_lines import line_numbers
+from gpuviz.advice.replay.peak_replay import Change
+from gpuviz.advice.rule import Rule
+from gpuviz.advice.source.model_calls import ModelCalls, are_in_models, caller, model_calls
+from gpuviz.advice.training.added_losses import SCALAR_BYTES, added_losses
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.data.columns import plain

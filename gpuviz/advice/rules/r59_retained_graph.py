@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.training_blocks import BACKWARD
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.training import BACKWARD
 from gpuviz.analysis.launches import phases_of, stacks_of, values_of_stacks
 from gpuviz.quantities import format_bytes, format_counted
 
@@ -37,8 +37,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 
     Trigger: graphs end, at least twice, long after a backward pass that has used their activations
     and has freed next to none of them, as with ``retain_graph=True``; see
-    `gpuviz.advice.training.TrainingBlocks.retained_graphs`. A pass that autograd records, with
-    ``create_graph=True``, keeps what it uses: see R82.
+    `gpuviz.advice.arrays.training_blocks.TrainingBlocks.retained_graphs`. A pass that autograd
+    records, with ``create_graph=True``, keeps what it uses: see R82.
 
     Saving: the decrease of the peak if each array were freed after its last known use in a backward
     pass; those that no backward pass is known to use, after the last of their graph. The program

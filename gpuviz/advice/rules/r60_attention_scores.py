@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.training_blocks import BACKWARD
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.training import BACKWARD
 from gpuviz.analysis.categories import block_categories
 from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.analysis.touches import PRODUCT

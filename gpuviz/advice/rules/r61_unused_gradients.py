@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.finding import Finding
-from gpuviz.advice.host_gaps import host_gaps
+from gpuviz.advice.host.host_gaps import host_gaps
 from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
-from gpuviz.advice.trace import KERNEL
-from gpuviz.advice.unused_gradients import UnusedGradients
+from gpuviz.advice.training.unused_gradients import UnusedGradients
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes, format_counted, format_duration
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.device_blocks import DeviceBlocks
-    from gpuviz.advice.peak_replay import Change
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+    from gpuviz.advice.replay.peak_replay import Change
 
 RULES = (
     Rule(
@@ -39,7 +39,7 @@ RULES = (
 def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     """Find gradients that no step of an optimizer, and nothing else, uses.
 
-    Trigger: see `gpuviz.advice.unused_gradients.UnusedGradients`.
+    Trigger: see `gpuviz.advice.training.unused_gradients.UnusedGradients`.
 
     Saving: the decrease of the peak without these gradients, the states that the optimizer has for
     them, and the temporary arrays of backward passes after the last needed one, and with the

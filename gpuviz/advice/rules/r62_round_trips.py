@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.copied_contents import with_known_content, without_copies
 from gpuviz.advice.finding import Finding
-from gpuviz.advice.host_arguments import copies_of_arguments
+from gpuviz.advice.host.host_arguments import copies_of_arguments
 from gpuviz.advice.host_lines import line_numbers, line_of, longest_lines, text_of
+from gpuviz.advice.replay.copied_contents import with_known_content, without_copies
+from gpuviz.advice.replay.schedule import Schedule
+from gpuviz.advice.replay.trace import COPY, KERNEL
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import Schedule
-from gpuviz.advice.trace import COPY, KERNEL
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, plain

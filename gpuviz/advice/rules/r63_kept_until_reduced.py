@@ -5,18 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.training_blocks import BACKWARD
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_numbers
-from gpuviz.advice.joined_then_reduced import joined_then_reduced
-from gpuviz.advice.parts_reduced_at_last import Parts, parts_reduced_at_last
-from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.reduced_early import reduced_early
-from gpuviz.advice.reduction_rounds import LEAST_FACTOR
-from gpuviz.advice.reduction_times import times_of_host_reads, written_before
-from gpuviz.advice.reductions_at_last import LEAST_ARRAYS, LEAST_BYTES, reduced_at_last
+from gpuviz.advice.reductions.joined_then_reduced import joined_then_reduced
+from gpuviz.advice.reductions.parts_reduced_at_last import Parts, parts_reduced_at_last
+from gpuviz.advice.reductions.reduced_early import reduced_early
+from gpuviz.advice.reductions.reduction_rounds import LEAST_FACTOR
+from gpuviz.advice.reductions.reduction_times import times_of_host_reads, written_before
+from gpuviz.advice.reductions.reductions_at_last import LEAST_ARRAYS, LEAST_BYTES, reduced_at_last
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.training import BACKWARD
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.data.columns import codes, plain
@@ -66,8 +66,8 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     an array afterwards that was made and reduced by the same lines, as it would use the best of
     several candidates. Torch's own arrays, such as those of a graph, do not count. Reductions in
     several steps, which the host may read, are those of
-    `gpuviz.advice.reductions_at_last.reduced_at_last`, and parts of one array those of
-    `gpuviz.advice.parts_reduced_at_last.parts_reduced_at_last`.
+    `gpuviz.advice.reductions.reductions_at_last.reduced_at_last`, and parts of one array those of
+    `gpuviz.advice.reductions.parts_reduced_at_last.parts_reduced_at_last`.
 
     Saving: the decrease of the peak if each array were freed after the line that used it before,
     and the next one of them has been allocated, as work of libraries may not name what it uses. The

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuviz.advice.finding import Evidence, Finding, as_subject
+from gpuviz.advice.evidence import Evidence
+from gpuviz.advice.finding import Finding, as_subject
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
-from gpuviz.advice.libraries import is_of
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.source.libraries import is_of
 from gpuviz.analysis.launches import calls_of, have_frame, stacks_of
 from gpuviz.analysis.repeated_loads import repeated_loads
 from gpuviz.analysis.touches import TRANSFORM

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.copied_contents import with_known_content, without_copies
 from gpuviz.advice.finding import Finding
-from gpuviz.advice.host_arguments import copies_of_arguments
+from gpuviz.advice.host.host_arguments import copies_of_arguments
 from gpuviz.advice.host_lines import line_of, longest_lines, text_of
+from gpuviz.advice.replay.copied_contents import with_known_content, without_copies
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import Schedule
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.once import Once

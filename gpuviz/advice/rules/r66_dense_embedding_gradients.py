@@ -3,10 +3,11 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.embedding_gradients import EmbeddingGradients
-from gpuviz.advice.finding import Finding, Line
+from gpuviz.advice.evidence import Line
+from gpuviz.advice.finding import Finding
+from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
+from gpuviz.advice.training.embedding_gradients import EmbeddingGradients
 from gpuviz.quantities import (
     format_bytes,
     format_counted,
@@ -18,8 +19,8 @@ from gpuviz.quantities import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.advice.device_blocks import DeviceBlocks
-    from gpuviz.advice.embedding_gradients import DenseGradient
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+    from gpuviz.advice.training.embedding_gradients import DenseGradient
 
 RULES = (
     Rule(
@@ -43,8 +44,8 @@ _MOST_NAMES, _MOST_LINES = 3, 5
 def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     """Find embeddings whose gradients are mostly zeros.
 
-    Trigger: see `gpuviz.advice.embedding_gradients.EmbeddingGradients`. Processes that exchange
-    gradients are left out: NCCL does not take sparse ones.
+    Trigger: see `gpuviz.advice.training.embedding_gradients.EmbeddingGradients`. Processes that
+    exchange gradients are left out: NCCL does not take sparse ones.
 
     Saving: the decrease of the peak if these gradients, and the temporary arrays that the optimizer
     makes for them, had a row for each entry that a step looks up. The recording's `Schedule`,

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.used_parts import UsedParts, used_parts
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.reduction_times import times_of_host_reads
+from gpuviz.advice.reductions.reduction_times import times_of_host_reads
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.used_parts import UsedParts, used_parts
 from gpuviz.analysis.pools import is_torchs
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_count
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(
@@ -42,8 +42,8 @@ _LEAST_SHARE = 1 / 4
 def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     """Find arrays at the peak of which only small parts are used later.
 
-    Trigger: see `gpuviz.advice.used_parts.used_parts`. Fewer than three arrays count if they are a
-    quarter of the peak.
+    Trigger: see `gpuviz.advice.arrays.used_parts.used_parts`. Fewer than three arrays count if they
+    are a quarter of the peak.
 
     Saving: the decrease of the peak if each array were freed after its last use as a whole, but not
     until its line has made the next one, for which a variable of a loop may wait, and an array of

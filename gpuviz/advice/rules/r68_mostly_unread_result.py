@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.part_reads import OF_TORCH, continues, goes_on_writing, read_bytes
 from gpuviz.advice.finding import Finding, as_subject, named
 from gpuviz.advice.host_lines import line_of, text_of
-from gpuviz.advice.part_reads import OF_TORCH, continues, goes_on_writing, read_bytes
-from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.reduction_times import times_of_host_reads
-from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
-from gpuviz.advice.sorted_extremes import (
+from gpuviz.advice.needless.sorted_extremes import (
     LEAST_LONG_ROW,
     SortedExtremes,
     arrays_of_sorts,
     sorted_extremes,
 )
+from gpuviz.advice.reductions.reduction_times import times_of_host_reads
+from gpuviz.advice.replay.peak_replay import Change
+from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.touches import PRODUCT
 from gpuviz.data.columns import plain
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(
@@ -90,19 +90,19 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     beginnings, before anything else uses these. Each element of such a result depends on some rows
     and columns, or on one element, of the operands, so that the others need not be computed. All
     later uses are reads of which the bytes are known at most (see
-    `gpuviz.advice.part_reads.read_bytes`), at most a quarter of the array. A line that reads one
-    array at several addresses rather goes through it, and a recording may end before it is through;
-    one that reads a few bytes only looks at a result. Of what an elementwise function reads for
-    such a result, as little is needed.
+    `gpuviz.advice.arrays.part_reads.read_bytes`), at most a quarter of the array. A line that reads
+    one array at several addresses rather goes through it, and a recording may end before it is
+    through; one that reads a few bytes only looks at a result. Of what an elementwise function
+    reads for such a result, as little is needed.
 
     Saving: the peak with arrays that have the size of what is read, and the recording's `Schedule`,
     replayed with durations of the kernels in proportion. If the host reads something in between,
     that may decide which part is needed: ``possible``.
 
     Sorts for few elements are found too, by the text of their lines: see
-    `gpuviz.advice.sorted_extremes.sorted_extremes`. Their saving is without the kernels that sort:
-    the others, such as the copy that these need, take as long as a reduction. For `topk`, a quarter
-    of their time stays, and the arrays are as large as what it finds.
+    `gpuviz.advice.needless.sorted_extremes.sorted_extremes`. Their saving is without the kernels
+    that sort: the others, such as the copy that these need, take as long as a reduction. For
+    `topk`, a quarter of their time stays, and the arrays are as large as what it finds.
     """
     for extremes in sorted_extremes(device.schedule, device.device):
         yield _of_sorts(device, extremes)

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuviz.advice.anomaly_tests import anomaly_tests
-from gpuviz.advice.finding import Evidence, Finding
+from gpuviz.advice.evidence import Evidence
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.replay.trace import MOST_SHOWN
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.trace import MOST_SHOWN
+from gpuviz.advice.training.anomaly_tests import anomaly_tests
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_counted, format_duration
@@ -16,8 +17,8 @@ from gpuviz.quantities import format_counted, format_duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.advice.anomaly_tests import AnomalyTests
-    from gpuviz.advice.schedule import Schedule
+    from gpuviz.advice.replay.schedule import Schedule
+    from gpuviz.advice.training.anomaly_tests import AnomalyTests
 
 RULES = (
     Rule(
@@ -35,7 +36,8 @@ RULES = (
 def find(schedule: "Schedule") -> "Iterator[Finding]":
     """Find backward passes whose results are all tested for NaN.
 
-    Trigger: see `gpuviz.advice.anomaly_tests.anomaly_tests`; at least 20 tests on a device.
+    Trigger: see `gpuviz.advice.training.anomaly_tests.anomaly_tests`; at least 20 tests on a
+    device.
 
     Saving: the recording's `Schedule`, replayed without the calls, kernels and copies of these
     tests. Call stacks that the forward pass records meanwhile cost more, which is not known.

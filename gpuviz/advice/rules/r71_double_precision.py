@@ -8,11 +8,16 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import text_of
-from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.precision import decomposes, is_complex, is_of_first_order, optimizers_of
+from gpuviz.advice.precision.precision import (
+    decomposes,
+    is_complex,
+    is_of_first_order,
+    optimizers_of,
+)
+from gpuviz.advice.replay.peak_replay import Change
+from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
-from gpuviz.advice.trace import KERNEL
 from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import distinct, plain
 from gpuviz.data.strings import are_named
@@ -23,8 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.device_blocks import DeviceBlocks
-    from gpuviz.advice.schedule import Schedule
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+    from gpuviz.advice.replay.schedule import Schedule
 
 RULES = (
     Rule(

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.finding import Evidence, Finding, named
+from gpuviz.advice.evidence import Evidence
+from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.initial_state import INACTIVE, initial_state

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.close_statements import close_statements
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.own_names import assigned, shared_names, stores_elsewhere
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.source.close_statements import close_statements
+from gpuviz.advice.source.own_names import assigned, shared_names, stores_elsewhere
 from gpuviz.data.codes import ACTIONS
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.implied_columns import OWN
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.close_statements import CloseStatements, Statement
-    from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+    from gpuviz.advice.source.close_statements import CloseStatements, Statement
     from gpuviz.data.call_stacks import Frame
 
 RULES = (

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.collected import collected_lines
+from gpuviz.advice.arrays.collected import collected_lines
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.libraries import is_of
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.source.libraries import is_of
 from gpuviz.quantities import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.collected import CollectedLine
-    from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.arrays.collected import CollectedLine
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.block_uses import BlockUses
-from gpuviz.advice.elementwise import WRITES
+from gpuviz.advice.arrays.block_uses import BlockUses
+from gpuviz.advice.arrays.elementwise import WRITES
 from gpuviz.advice.finding import Finding, as_subject, named
 from gpuviz.advice.host_lines import line_of
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
+from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.analysis.launches import have_frame, stacks_of
 from gpuviz.analysis.touches import PRODUCT
 from gpuviz.data.columns import distinct
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
     from gpuviz.data.call_stacks import Frame
 
 RULES = (

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.block_uses import BlockUses
+from gpuviz.advice.arrays.block_uses import BlockUses
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
+from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
-from gpuviz.advice.subscripts import has_small_order, subscripts_in
+from gpuviz.advice.source.subscripts import has_small_order, subscripts_in
 from gpuviz.analysis.launches import have_frame
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_bytes, format_count, format_duration
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
     from gpuviz.data.call_stacks import Frame
 
 RULES = (

@@ -6,26 +6,26 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
-from gpuviz.advice.matrix_kernels import (
+from gpuviz.advice.kernels.matrix_kernels import (
     IN_FLOAT32,
     WITH_TF32,
     bandwidth_of,
     has_fast_tf32,
     products,
 )
-from gpuviz.advice.precision import decomposes, is_of_first_order
+from gpuviz.advice.precision.precision import decomposes, is_of_first_order
+from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
-from gpuviz.advice.trace import KERNEL
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_duration, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.advice.device_blocks import DeviceBlocks
-    from gpuviz.advice.matrix_kernels import Products
-    from gpuviz.advice.schedule import Schedule
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+    from gpuviz.advice.kernels.matrix_kernels import Products
+    from gpuviz.advice.replay.schedule import Schedule
 
 RULES = (
     Rule(

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuviz.advice.arrays.training_blocks import BACKWARD
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
-from gpuviz.advice.matrix_kernels import kernels_named
-from gpuviz.advice.precision import differentiates_gradients
+from gpuviz.advice.kernels.matrix_kernels import kernels_named
+from gpuviz.advice.precision.precision import differentiates_gradients
+from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
-from gpuviz.advice.trace import KERNEL
-from gpuviz.advice.training import BACKWARD
 from gpuviz.analysis.launches import have_frame, phases_of, stacks_of
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_duration, format_share
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.schedule import Schedule
+    from gpuviz.advice.replay.schedule import Schedule
 
 RULES = (
     Rule(

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.elementwise import READ
+from gpuviz.advice.arrays.elementwise import READ
+from gpuviz.advice.arrays.part_reads import elements_of_torch
+from gpuviz.advice.arrays.scattered import INDEX_BYTES, Scattered, scatters_to_large
+from gpuviz.advice.arrays.training_blocks import BACKWARD
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.part_reads import elements_of_torch
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
+from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.scattered import INDEX_BYTES, Scattered, scatters_to_large
-from gpuviz.advice.schedule import ScheduleChange
-from gpuviz.advice.training import BACKWARD
 from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_bytes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.backward_lines import BACKWARD_CALL, BackwardLines
-from gpuviz.advice.collected import CYCLE
-from gpuviz.advice.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.collected import CYCLE
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.training_blocks import BACKWARD, TrainingBlocks
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.training import BACKWARD, TrainingBlocks
+from gpuviz.advice.source.backward_lines import BACKWARD_CALL, BackwardLines
 from gpuviz.analysis.categories import named_blocks
 from gpuviz.analysis.launches import phases_of, stacks_of, values_of_stacks
 from gpuviz.data.call_stacks import BACKWARD_OF

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.block_uses import BlockUses
-from gpuviz.advice.elementwise import READ, WRITE
+from gpuviz.advice.arrays.block_uses import BlockUses
+from gpuviz.advice.arrays.elementwise import READ, WRITE
+from gpuviz.advice.arrays.scattered import INDEX_BYTES, Scattered, scatters_to_large
+from gpuviz.advice.arrays.training_blocks import BACKWARD
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.peak_replay import Change
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.scattered import INDEX_BYTES, Scattered, scatters_to_large
-from gpuviz.advice.training import BACKWARD
 from gpuviz.analysis.launches import stacks_of, user_frames, values_of_stacks
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_bytes
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(

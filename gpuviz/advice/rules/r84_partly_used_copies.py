@@ -6,9 +6,9 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_of, text_of
-from gpuviz.advice.partly_used_copies import PartlyUsed, partly_used_copies
+from gpuviz.advice.needless.partly_used_copies import PartlyUsed, partly_used_copies
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import Schedule, ScheduleChange
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
 
@@ -31,8 +31,8 @@ RULES = (
 def find(schedule: Schedule) -> "Iterator[Finding]":
     """Find the lines that copy arrays to the host, and use at most half of each there.
 
-    Trigger: see `gpuviz.advice.partly_used_copies.partly_used_copies`. Constants alone show how
-    much a line takes: ``[0]`` may be all of an axis, and so may ``[:10]``.
+    Trigger: see `gpuviz.advice.needless.partly_used_copies.partly_used_copies`. Constants alone
+    show how much a line takes: ``[0]`` may be all of an axis, and so may ``[:10]``.
 
     Saving: the recording's `Schedule`, replayed with copies that take as long as their part, in
     calls that take no time of the host's own beside it. The host still waits for the work before

@@ -6,16 +6,16 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_of, text_of
-from gpuviz.advice.peak_replay import Change
-from gpuviz.advice.real_transforms import RealTransforms, real_transforms
+from gpuviz.advice.needless.real_transforms import RealTransforms, real_transforms
+from gpuviz.advice.replay.peak_replay import Change
+from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.schedule import ScheduleChange
 from gpuviz.quantities import format_counted, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuviz.advice.device_blocks import DeviceBlocks
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(
@@ -36,9 +36,9 @@ _TWICE = 2
 def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     """Find the lines that take half of a complex FFT of real arrays.
 
-    Trigger: see `gpuviz.advice.real_transforms.real_transforms`. The other half of the result has
-    the complex conjugates of the first. PyTorch's functions compute only half of an FFT of a real
-    array themselves.
+    Trigger: see `gpuviz.advice.needless.real_transforms.real_transforms`. The other half of the
+    result has the complex conjugates of the first. PyTorch's functions compute only half of an FFT
+    of a real array themselves.
 
     Saving: the decrease of the peak without the converted arrays and with half of the results, and
     the recording's `Schedule` without the conversions and with half of the time of the kernels of

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import gpuviz
-from gpuviz.advice.dominant import dominant
+from gpuviz.advice.host.dominant import dominant
 from gpuviz.conclusions.ranking import conclusions
 from gpuviz.recording import Recording
 from tests.unit.advice.programs import MIB, recorded

@@ -4,7 +4,7 @@ import pytest
 
 import gpuviz
 from gpuviz.advice.findings import findings
-from gpuviz.advice.subscripts import has_small_order, subscripts_in
+from gpuviz.advice.source.subscripts import has_small_order, subscripts_in
 from tests.unit.advice.training import MIB, installed
 
 ROUNDS = 3

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuviz.advice.findings import findings
-from gpuviz.advice.trace import Trace
+from gpuviz.advice.replay.trace import Trace
 from tests.unit.advice.arrays import MI, of_arrays
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuviz.advice.occupancy import Occupancy
+from gpuviz.advice.kernels.occupancy import Occupancy
 from gpuviz.analysis.intervals import Intervals
 
 MULTIPROCESSORS = 8

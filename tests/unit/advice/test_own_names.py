@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpuviz.advice.close_statements import Statement
-from gpuviz.advice.own_names import assigned, shared_names, stores_elsewhere
+from gpuviz.advice.source.close_statements import Statement
+from gpuviz.advice.source.own_names import assigned, shared_names, stores_elsewhere
 
 
 def statement(text):

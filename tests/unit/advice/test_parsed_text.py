@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpuviz.advice.close_statements import Statement
-from gpuviz.advice.own_names import assigned, shared_names, stores_elsewhere
-from gpuviz.advice.parsed_text import parsed
+from gpuviz.advice.source.close_statements import Statement
+from gpuviz.advice.source.own_names import assigned, shared_names, stores_elsewhere
+from gpuviz.advice.source.parsed_text import parsed
 
 MANY = 100_000
 

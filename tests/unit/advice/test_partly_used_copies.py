@@ -4,8 +4,8 @@ import pytest
 
 import gpuviz
 from gpuviz.advice.findings import findings
-from gpuviz.advice.parsed_text import parsed
-from gpuviz.advice.taken_parts import most_taken
+from gpuviz.advice.source.parsed_text import parsed
+from gpuviz.advice.source.taken_parts import most_taken
 from gpuviz.recording import Recording
 from tests.unit.advice.lines import function_with
 from tests.unit.advice.programs import MIB, without_frames

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuviz
-from gpuviz.advice.device_blocks import device_blocks
-from gpuviz.advice.peak_replay import Change, PeakReplay
+from gpuviz.advice.arrays.device_blocks import device_blocks
+from gpuviz.advice.replay.peak_replay import Change, PeakReplay
 from tests.examples import examples
 
 UNIT = 1 << 20

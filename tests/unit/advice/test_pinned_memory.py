@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gpuviz.advice.pinned_memory import UNKNOWN, pinned_places
-from gpuviz.advice.schedule import Schedule
-from gpuviz.advice.trace import COPY
+from gpuviz.advice.replay.schedule import Schedule
+from gpuviz.advice.replay.trace import COPY
+from gpuviz.advice.waits.pinned_memory import UNKNOWN, pinned_places
 from gpuviz.recording import Recording
 from tests.unit.advice.timed_programs import timed, with_pinned_memory
 

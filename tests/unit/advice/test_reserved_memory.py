@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import gpuviz
 from gpuviz import _core
-from gpuviz.advice.reserved_memory import LEAST_SHARE, ReservedMemory
+from gpuviz.advice.reserved.reserved_memory import LEAST_SHARE, ReservedMemory
 from gpuviz.conclusions.wording import saving
 from gpuviz.recording import Recording
 from tests.examples import examples

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gpuviz.advice.copied_contents import are_filled
 from gpuviz.advice.findings import findings
+from gpuviz.advice.replay.copied_contents import are_filled
 from gpuviz.recording import Recording
 from tests.unit.advice.timed_programs import timed
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording

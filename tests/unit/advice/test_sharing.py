@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuviz.advice.schedule import Schedule
-from gpuviz.advice.sharing import sharing
-from gpuviz.advice.work_orders import BY_DEFAULT_STREAM, BY_EVENT
+from gpuviz.advice.replay.schedule import Schedule
+from gpuviz.advice.replay.work_orders import BY_DEFAULT_STREAM, BY_EVENT
+from gpuviz.advice.waits.sharing import sharing
 from tests.examples import examples
 from tests.unit.advice.timed_programs import timed
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import gpuviz
-from gpuviz.advice.dominant import dominant
 from gpuviz.advice.findings import findings
+from gpuviz.advice.host.dominant import dominant
 
 RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
 

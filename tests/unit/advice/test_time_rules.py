@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuviz.advice.findings import findings
-from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.work_rules import time_rules
 from gpuviz.recording import Recording
 from tests.examples import examples

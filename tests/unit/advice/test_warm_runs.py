@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuviz.advice.schedule import Schedule, ScheduleChange
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from tests.unit.advice.timed_programs import found, small, timed
 
 

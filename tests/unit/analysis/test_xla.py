@@ -5,7 +5,7 @@ import random
 import pytest
 
 from gpuviz.advice.findings import findings
-from gpuviz.advice.schedule import Schedule
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.analysis import repeated_compilations
 from gpuviz.analysis.first_runs import launched_first
 from gpuviz.analysis.xla import threads_of_xla

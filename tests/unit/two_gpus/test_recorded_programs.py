@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import gpuviz
-from gpuviz.advice.dominant import dominant
+from gpuviz.advice.host.dominant import dominant
 from gpuviz.conclusions.ranking import conclusions
 from gpuviz.data.stream_handle import NO_HANDLE
 from gpuviz.present.text import conclusions_text

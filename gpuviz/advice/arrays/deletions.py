@@ -1,0 +1,106 @@
+"""When a program can delete an array that it no longer needs, and what else keeps it until then."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuviz.advice.finding import is_of_backward, named
+from gpuviz.advice.source.close_statements import close_statements
+from gpuviz.data.columns import plain
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+    from gpuviz.advice.evidence import Line
+
+BY_CALLER = " The caller must not keep it either, as in `f(make())`."
+_ENTERS = ("__enter__", "__aenter__")
+_ON_RETURN = " The generator must not keep it either: `del` after its `yield`."
+_WITHOUT_NAME = (
+    " The generator must not keep it either until it goes on: yield it without a variable, as in "
+    "`yield make()`."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """When arrays of a line can be deleted, for sentences.
+
+    Attributes:
+        variable: What has them, such as ``it``.
+        after: The line that last uses them, or returns them.
+        when: Where they can be deleted, such as ``after`` that line.
+    """
+
+    variable: str
+    after: str
+    when: str
+
+
+def deletion(device: "DeviceBlocks", blocks: "NDArray[Any]") -> Deletion:
+    """Return when blocks of a line can be deleted.
+
+    If the line, or the one that a function returns them to, makes the next ones at the peak, those
+    of before have to be deleted first: deleted right after they are made, the last would be lost.
+    """
+    lines = device.lines
+    line, after, variable = lines.line_of(blocks), lines.after_last_use(blocks), "it"
+    # The function that makes and uses an array cannot delete what it returns.
+    is_over = device.at_peak[blocks].all() and not lines.are_held_at_peak(blocks)
+    returned = lines.returned_to(blocks) if is_over else None
+    if returned is not None:
+        after, variable = named(returned.site, returned.source), returned.variable
+    is_of_pass = is_of_backward(after)
+    if is_of_pass and device.recording.call_stacks.phase(line.stack) != "backward":
+        # Autograd frees what nothing else keeps.
+        when = "before the backward pass begins, which keeps what it needs"
+    elif lines.is_at_peak(line.site if returned is None else returned.site) and (
+        returned is not None or device.is_used_only_when_made[blocks].all()
+    ):
+        when = f"before {after} makes the next one, or write the next one into it"
+    elif lines.is_used_again_by_its_last_line(int(blocks[-1])):
+        when = f"after {'its' if len(blocks) == 1 else 'their'} last use in {after}"
+    else:
+        when = f"after {after}"
+    return Deletion(variable, after, when)
+
+
+def is_of_with_block(device: "DeviceBlocks", line: "Line") -> bool:
+    """Return whether a `with` statement makes arrays of a line, and keeps them until it ends.
+
+    Either ``__enter__`` makes them itself, or the function that it calls, as `contextlib` does. If
+    the peak is within that function, it can delete them itself.
+    """
+    stacks = device.recording.call_stacks
+    maker = stacks.user_frame(line.stack)
+    frames = stacks.frames(line.stack)
+    if maker is None or maker not in frames or _goes_on(device, maker.name, maker.filename):
+        return False
+    place = frames.index(maker)
+    return any(each.name.rpartition(".")[2] in _ENTERS for each in frames[place : place + 2])
+
+
+def _goes_on(device: "DeviceBlocks", name: str, filename: str) -> bool:
+    """Return whether the peak is reached in a function, or in what it calls."""
+    frames = device.recording.call_stacks.frames(device.lines.peak_stack)
+    return any((each.name, each.filename) == (name, filename) for each in frames)
+
+
+def generator_advice(device: "DeviceBlocks", line: "Line") -> str:
+    """Return what a generator must do whose line makes arrays and yields them; empty if none does.
+
+    What it has yielded is in its variable until it goes on, which is too late for a peak that the
+    caller reaches in the meantime.
+    """
+    frames = device.recording.tables["frames"]
+    number = device.recording.call_stacks.user_frame_number(line.stack)
+    for row in np.flatnonzero(plain(frames["id"]) == number)[:1].tolist():
+        frame = {name: frames[name][row].as_py() for name in frames.column_names}
+        if frame["source"] == line.source and close_statements(frame).is_yielded:
+            goes_on = _goes_on(device, frame["name"], frame["filename"])
+            return _ON_RETURN if goes_on else _WITHOUT_NAME
+    return ""

@@ -1,0 +1,1 @@
+"""Launches that one kernel could do together."""

@@ -1,0 +1,1 @@
+"""What the host does while the GPU has nothing to do."""

@@ -1,0 +1,1 @@
+"""What kernels take, and how much of the GPU they fill."""

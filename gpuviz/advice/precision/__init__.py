@@ -1,0 +1,1 @@
+"""Arrays in a wider type than the program needs."""

@@ -1,0 +1,1 @@
+"""Arrays that are kept although only a reduction of them is needed."""

@@ -1,0 +1,1 @@
+"""The memory that an allocator reserves beyond what the program holds."""

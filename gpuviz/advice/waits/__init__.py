@@ -1,0 +1,1 @@
+"""Where the host, or a stream, waits for other work."""
