@@ -357,8 +357,16 @@ class CalibrationCalls:
         Return the median time in ns of a call of each kind, of so many in a row: a launch, a copy to the device, one to the host that waits, an event record, a query, a wait of a stream for an event, a synchronization, a launch of a graph of `graph_nodes`.
         """
 
+    def time_graph(self, launches: int) -> int:
+        """
+        Return the median time in ns that the GPU takes for a graph of `long_graph_nodes` kernels which follow each other, of so many launches.
+        """
+
     graph_nodes: Final[int] = ...
     """The kernels of the graph."""
+
+    long_graph_nodes: Final[int] = ...
+    """The kernels of the graph whose time on the GPU is measured."""
 
 class CuptiTracer:
     """Records the GPU activities of this process into a session."""

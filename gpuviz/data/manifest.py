@@ -77,7 +77,8 @@ class Manifest:
             ``own_cost``, as a low and a high number of ns by kind: ``launch``, ``copy``,
             ``read_back`` (a copy to the host), ``event_record``, ``stream_wait``, ``synchronize``
             (and all others), ``graph_node`` (each kernel of a launched graph), and ``other_calls``
-            (calls without a row, for each one with a row); ``memory_event`` is that of a row of
+            (calls without a row, for each one with a row); ``graph_gap`` is how much later a kernel
+            of a graph begins on the GPU after the one before; ``memory_event`` is that of a row of
             both tables of memory events, and ``launch_duration`` how long a recorded launch took
             when the costs were measured. Empty if unknown.
         memory_stats: The live allocator's final statistics, by device, and `POOL_BYTES`.

@@ -30,7 +30,9 @@ KINDS = (
     "synchronize",
     "graph_node",
 )
-_ROUNDS = 5
+# How much later a kernel of a graph begins after the one before.
+GRAPH_GAP = "graph_gap"
+_ROUNDS, _GRAPHS = 5, 5
 _CALLS_IN_A_ROW, _CALLS_BETWEEN_WORK = 20, 20
 _TEXT = json.dumps({"shape": [1024, 1024], "name": "layer " * 8, "scale": 0.5})
 _WORD = re.compile(r"(\w+)\s")
@@ -62,7 +64,7 @@ def known_costs(library: str) -> "Mapping[str, tuple[int, int]]":
 
 
 def measured_costs(library: str) -> Costs:
-    """Measure what CUPTI costs a call of each kind, and how long a launch takes with it.
+    """Measure what CUPTI costs a call of each kind and graphs, and how long a launch takes with it.
 
     The least is that of calls that follow each other. A program does other things between its
     calls, whose code evicts that of CUDA and CUPTI from the processor's caches, so that recording
@@ -107,6 +109,7 @@ def measured_costs(library: str) -> Costs:
     low, high = costs["graph_node"]
     nodes = _core.CalibrationCalls.graph_nodes
     costs["graph_node"] = (round(low / nodes), round(high / nodes))
+    costs[GRAPH_GAP] = (_graph_gap(plain, traced),) * 2
     return costs | {"launch_duration": (round(median(launches or [0])),) * 2}
 
 
@@ -118,10 +121,19 @@ class _Measured:
         times: The time of a call of each kind in ns: of calls in a row, and of calls with work in
             between, which it includes.
         launched: When the launches with work in between began and ended.
+        graph: The time of a graph on the GPU, in ns.
     """
 
     times: "tuple[Sequence[float], Sequence[float]]"
     launched: tuple[int, int]
+    graph: int
+
+
+def _graph_gap(plain: "Sequence[_Measured]", traced: "Sequence[_Measured]") -> int:
+    """Return how much later CUPTI lets a kernel of a graph begin after the one before, in ns."""
+    before, during = (median(each.graph for each in measured) for measured in (plain, traced))
+    gaps = _core.CalibrationCalls.long_graph_nodes - 1
+    return max(round((during - before) / gaps), 0)
 
 
 def _traced(calls: _core.CalibrationCalls, session: _core.Session, library: str) -> _Measured:
@@ -139,7 +151,7 @@ def _measured(calls: _core.CalibrationCalls) -> _Measured:
     first = _between_work(calls, 0)
     ended_ns = time.monotonic_ns()
     between = [first, *(_between_work(calls, number) for number in range(1, len(KINDS)))]
-    return _Measured((in_a_row, between), (began_ns, ended_ns))
+    return _Measured((in_a_row, between), (began_ns, ended_ns), calls.time_graph(_GRAPHS))
 
 
 def _between_work(calls: _core.CalibrationCalls, kind: int) -> float:

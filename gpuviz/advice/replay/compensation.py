@@ -184,7 +184,22 @@ def _times(schedule: Schedule, costs: HostCosts) -> "NDArray[Any]":
     lag[host] = np.where(spent > lag[host], np.minimum(lag[host], 1), lag[host] - spent)
     launches = np.flatnonzero(constraints.work == LAUNCHED)
     lag[launches] = np.maximum(lag[launches] - costs.inside[constraints.call[launches]], 0)
+    _shorten_graphs(schedule, lag, costs.graph_gap)
     return schedule.times_behind_host(lag)
+
+
+def _shorten_graphs(schedule: Schedule, lag: "NDArray[Any]", gap: int) -> None:
+    """Shorten the time between works of a launch, which only graphs have several of, in `lag`."""
+    constraints = schedule.constraints
+    begun = np.full(len(schedule.moments.times), -1)
+    begun[schedule.moments.begun] = np.arange(len(schedule.moments.begun))
+    later = begun[constraints.target]
+    known = np.flatnonzero((constraints.work >= 0) & (later >= 0))
+    before, later = constraints.work[known], later[known]
+    call, duration = schedule.call, schedule.duration[before]
+    inside = (call[before] >= 0) & (call[before] == call[later])
+    shortened = np.maximum(lag[known] - gap, np.minimum(lag[known], duration))
+    lag[known] = np.where(inside, shortened, lag[known])
 
 
 class _Moved:

@@ -47,6 +47,7 @@ _SIMILAR = {"read_back": "copy", _GRAPH: "launch"}
 _CALLS_WITHOUT_ROW = "other_calls"
 _EVENT = "memory_event"
 _DURATION = "launch_duration"
+_GAP = "graph_gap"
 _LONGEST = 2**60
 _MOST_SCALE = 2.0
 _OVERHEADS = DICTIONARIES["overheads", "kind"]
@@ -182,6 +183,7 @@ class HostCosts:
         inside: The part of it that is within the call.
         overhead: What CUPTI took for itself beside that, in ns, all together.
         own: What gpuviz cost after each call, at each event and by the GIL, in ns, all together.
+        graph_gap: How much later a kernel of a graph began after the one before, in ns.
     """
 
     def __init__(self, trace: "Trace", part: float) -> None:
@@ -191,7 +193,7 @@ class HostCosts:
         self.inside = np.minimum(self.tracing, _most_inside(trace, names, kinds))
         after = plain(recording.tables["api_calls"]["own_cost"]).astype(np.int64)
         known = recording.manifest.costs
-        event = _within(known, _EVENT, part)
+        event, self.graph_gap = (_within(known, kind, part) for kind in (_EVENT, _GAP))
         self.tracing += _within(known, _CALLS_WITHOUT_ROW, part)
         times, threads = [trace.returned, trace.returned + 1], [trace.thread, trace.thread]
         costs = [self.inside, after + self.tracing - self.inside]

@@ -93,9 +93,16 @@ void bind_cupti(nb::module_& m) {
             "Return the median time in ns of a call of each kind, of so many in a row: a launch, a "
             "copy to the device, one to the host that waits, an event record, a query, a wait of "
             "a stream for an event, a synchronization, a launch of a graph of `graph_nodes`.")
+        .def("time_graph", &cupti::CalibrationCalls::time_graph, "launches"_a, unlocked,
+             "Return the median time in ns that the GPU takes for a graph of `long_graph_nodes` "
+             "kernels which follow each other, of so many launches.")
         .def_prop_ro_static(
             "graph_nodes", [](nb::handle) { return cupti::CalibrationCalls::graph_nodes; },
-            "The kernels of the graph.");
+            "The kernels of the graph.")
+        .def_prop_ro_static(
+            "long_graph_nodes",
+            [](nb::handle) { return cupti::CalibrationCalls::long_graph_nodes; },
+            "The kernels of the graph whose time on the GPU is measured.");
     nb::class_<CuptiTracer>(m, "CuptiTracer",
                             "Records the GPU activities of this process into a session.")
         .def("__init__", &make_tracer, "library"_a, "session"_a, nb::keep_alive<1, 3>(),

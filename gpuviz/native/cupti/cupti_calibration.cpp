@@ -32,6 +32,7 @@ namespace gpuviz::cupti {
     X(copy, cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2")                \
     X(read_back, cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2")           \
     X(query_event, cuEventQuery, "cuEventQuery")                      \
+    X(elapsed, cuEventElapsedTime, "cuEventElapsedTime")              \
     X(create_graph, cuGraphCreate, "cuGraphCreate")                   \
     X(add_node, cuGraphAddKernelNode, "cuGraphAddKernelNode_v2")      \
     X(instantiate, cuGraphInstantiate, "cuGraphInstantiateWithFlags") \
@@ -120,7 +121,16 @@ void CalibrationCalls::create() {
     check(driver_.create_stream(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     check(driver_.create_event(&event_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
     check(driver_.allocate(&memory_, kBytes), "cuMemAlloc");
-    check(driver_.create_graph(&graph_, 0), "cuGraphCreate");
+    check(driver_.create_event(&began_, CU_EVENT_DEFAULT), "cuEventCreate");
+    check(driver_.create_event(&ended_, CU_EVENT_DEFAULT), "cuEventCreate");
+    graph_ = make_graph(graph_nodes);
+    long_graph_ = make_graph(long_graph_nodes);
+    make(event_record);
+}
+
+CalibrationCalls::Graph CalibrationCalls::make_graph(int nodes) const {
+    Graph made;
+    check(driver_.create_graph(&made.graph, 0), "cuGraphCreate");
     std::uint64_t argument = 0;
     void* arguments[] = {&argument};
     CUDA_KERNEL_NODE_PARAMS node{};
@@ -129,21 +139,25 @@ void CalibrationCalls::create() {
     node.blockDimX = node.blockDimY = node.blockDimZ = 1;
     node.kernelParams = arguments;
     CUgraphNode last = nullptr;
-    for (int number = 0; number < graph_nodes; ++number) {
+    for (int number = 0; number < nodes; ++number) {
         const CUgraphNode before = last;
-        check(driver_.add_node(&last, graph_, &before, number == 0 ? 0 : 1, &node),
-              "cuGraphAddKernelNode");
+        const CUresult added =
+            driver_.add_node(&last, made.graph, &before, number == 0 ? 0 : 1, &node);
+        if (added != CUDA_SUCCESS) {
+            release(made);
+        }
+        check(added, "cuGraphAddKernelNode");
     }
-    make(event_record);
+    return made;
 }
 
 // CUPTI learns the nodes of a graph when it is instantiated.
-void CalibrationCalls::instantiate() {
-    if (executable_ != nullptr) {
-        driver_.destroy_executable(executable_);
-        executable_ = nullptr;
+void CalibrationCalls::instantiate(Graph& graph) const {
+    if (graph.executable != nullptr) {
+        driver_.destroy_executable(graph.executable);
+        graph.executable = nullptr;
     }
-    check(driver_.instantiate(&executable_, graph_, 0), "cuGraphInstantiate");
+    check(driver_.instantiate(&graph.executable, graph.graph, 0), "cuGraphInstantiate");
 }
 
 void CalibrationCalls::release() noexcept {
@@ -151,20 +165,27 @@ void CalibrationCalls::release() noexcept {
         driver_.synchronize(stream_);
         driver_.destroy_stream(stream_);
     }
-    if (executable_ != nullptr) {
-        driver_.destroy_executable(executable_);
-    }
-    if (graph_ != nullptr) {
-        driver_.destroy_graph(graph_);
-    }
-    if (event_ != nullptr) {
-        driver_.destroy_event(event_);
+    release(graph_);
+    release(long_graph_);
+    for (CUevent const event : {event_, began_, ended_}) {
+        if (event != nullptr) {
+            driver_.destroy_event(event);
+        }
     }
     if (memory_ != 0) {
         driver_.free(memory_);
     }
     if (module_ != nullptr) {
         driver_.unload_module(module_);
+    }
+}
+
+void CalibrationCalls::release(const Graph& graph) const noexcept {
+    if (graph.executable != nullptr) {
+        driver_.destroy_executable(graph.executable);
+    }
+    if (graph.graph != nullptr) {
+        driver_.destroy_graph(graph.graph);
     }
 }
 
@@ -176,7 +197,7 @@ void CalibrationCalls::make(Kind kind) const {
 std::array<std::int64_t, CalibrationCalls::kinds> CalibrationCalls::measure(int calls) {
     const OutsideCaptures outside(driver_.exchange_capture_mode);
     make(synchronize);
-    instantiate();
+    instantiate(graph_);
     std::array<std::int64_t, kinds> medians{};
     std::vector<std::int64_t> times(static_cast<std::size_t>(std::max(calls, 1)));
     for (std::size_t kind = 0; kind < kinds; ++kind) {
@@ -196,6 +217,25 @@ std::array<std::int64_t, CalibrationCalls::kinds> CalibrationCalls::measure(int 
     }
     make(synchronize);
     return medians;
+}
+
+std::int64_t CalibrationCalls::time_graph(int launches) {
+    const OutsideCaptures outside(driver_.exchange_capture_mode);
+    make(synchronize);
+    instantiate(long_graph_);
+    std::vector<float> times(static_cast<std::size_t>(std::max(launches, 1)));
+    for (float& time_ms : times) {
+        // The first launch keeps the GPU busy until the rest is queued.
+        check(driver_.launch_graph(long_graph_.executable, stream_), "cuGraphLaunch");
+        check(driver_.record_event(began_, stream_), "cuEventRecord");
+        check(driver_.launch_graph(long_graph_.executable, stream_), "cuGraphLaunch");
+        check(driver_.record_event(ended_, stream_), "cuEventRecord");
+        make(synchronize);
+        check(driver_.elapsed(&time_ms, began_, ended_), "cuEventElapsedTime");
+    }
+    const auto middle = times.begin() + std::ptrdiff_t(times.size() / 2);
+    std::nth_element(times.begin(), middle, times.end());
+    return std::int64_t(double(*middle) * 1e6);
 }
 
 CUresult CalibrationCalls::call(Kind kind) const {
@@ -221,7 +261,7 @@ CUresult CalibrationCalls::call(Kind kind) const {
         case synchronize:
             return driver_.synchronize(stream_);
         case graph_launch:
-            return driver_.launch_graph(executable_, stream_);
+            return driver_.launch_graph(graph_.executable, stream_);
     }
     return CUDA_ERROR_INVALID_VALUE;
 }

@@ -10,8 +10,8 @@ namespace gpuviz::cupti {
 
 // Calls of the driver of each kind, to measure how long they take with and without a tracer.
 //
-// They use a stream, an event, a kernel that does nothing, a graph of it and a few bytes of memory
-// of their own, in the current context of the calling thread, which all calls must come from.
+// They use a stream, events, a kernel that does nothing, graphs of it and a few bytes of memory of
+// their own, in the current context of the calling thread, which all calls must come from.
 class CalibrationCalls {
   public:
     // `read_back` is a copy to the host that waits.
@@ -27,6 +27,8 @@ class CalibrationCalls {
     };
     static constexpr std::size_t kinds = 8;
     static constexpr int graph_nodes = 10;
+    // Of the graph whose time on the GPU is measured.
+    static constexpr int long_graph_nodes = 100;
 
     // Throws std::runtime_error if there is no current context, or if the driver refuses.
     CalibrationCalls();
@@ -38,13 +40,22 @@ class CalibrationCalls {
     void make(Kind kind) const;
     // The median time in ns of a call of each kind, of so many that follow each other.
     [[nodiscard]] std::array<std::int64_t, kinds> measure(int calls);
+    // The median time in ns that the GPU takes for a graph of `long_graph_nodes` kernels which
+    // follow each other, of so many launches.
+    [[nodiscard]] std::int64_t time_graph(int launches);
 
   private:
     struct Driver;
+    struct Graph {
+        CUgraph graph = nullptr;
+        CUgraphExec executable = nullptr;
+    };
 
     void create();
-    void instantiate();
+    [[nodiscard]] Graph make_graph(int nodes) const;
+    void instantiate(Graph& graph) const;
     void release() noexcept;
+    void release(const Graph& graph) const noexcept;
     CUresult call(Kind kind) const;
     void check(CUresult result, const char* name) const;
 
@@ -54,8 +65,10 @@ class CalibrationCalls {
     CUstream stream_ = nullptr;
     CUevent event_ = nullptr;
     CUdeviceptr memory_ = 0;
-    CUgraph graph_ = nullptr;
-    CUgraphExec executable_ = nullptr;
+    Graph graph_;
+    Graph long_graph_;
+    CUevent began_ = nullptr;
+    CUevent ended_ = nullptr;
 };
 
 }  // namespace gpuviz::cupti

@@ -360,6 +360,29 @@ def test_a_launch_of_a_graph_costs_what_each_of_its_kernels_does():
     )
 
 
+@pytest.mark.parametrize("gap_ns", [300, 5_000])
+def test_kernels_of_a_graph_follow_each_other_as_soon_as_without_recording(gap_ns):
+    steps = (("graph", 0),)
+    plain = recorded(steps)
+    work, calls = plain.tables["activities"], plain.tables["api_calls"]
+    is_last = np.arange(work.num_rows) == work.num_rows - 1
+    # The last node begins later, and so does the end of the wait for it.
+    later = {name: work[name].to_numpy() + gap_ns * is_last for name in ("time", "end")}
+    returned = calls["end"].to_numpy().copy()
+    returned[-1] += gap_ns
+    costs = dict.fromkeys(ALL_KNOWN, (0, 0))
+    late = with_columns(plain, "activities", later, costs)
+    late = with_columns(late, "api_calls", {"end": returned}, costs)
+
+    def with_gap(ns):
+        return with_columns(late, "api_calls", {}, costs | {"graph_gap": (ns, ns)}).compensated()
+
+    assert differences(with_gap(gap_ns), plain) == dict.fromkeys(times(plain), 0)
+    # A kernel never begins before the end of the one before.
+    assert differences(with_gap(9 * gap_ns), with_gap(10**6)) == dict.fromkeys(times(plain), 0)
+    assert differences(with_gap(0), plain)["ended"] == gap_ns
+
+
 def test_a_copy_to_the_host_costs_what_was_measured_of_it():
     gpu = gpuviz.SimulatedGPU(real_time=False)
     with gpuviz.record(device=gpu) as recorder:
