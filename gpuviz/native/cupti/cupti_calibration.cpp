@@ -29,6 +29,8 @@ namespace gpuviz::cupti {
     X(record_event, cuEventRecord, "cuEventRecord")                   \
     X(allocate, cuMemAlloc, "cuMemAlloc_v2")                          \
     X(free, cuMemFree, "cuMemFree_v2")                                \
+    X(allocate_host, cuMemHostAlloc, "cuMemHostAlloc")                \
+    X(free_host, cuMemFreeHost, "cuMemFreeHost")                      \
     X(copy, cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2")                \
     X(read_back, cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2")           \
     X(query_event, cuEventQuery, "cuEventQuery")                      \
@@ -68,11 +70,26 @@ struct CalibrationCalls::Driver {
 
 namespace {
 
-constexpr const char* kKernel = R"(.version 7.0
+// A kernel that does nothing, and one that takes so many cycles.
+constexpr const char* kKernels = R"(.version 7.0
 .target sm_70
 .address_size 64
 .visible .entry gpuviz_calibration(.param .u64 unused) { ret; }
+.visible .entry gpuviz_calibration_spin(.param .u64 cycles) {
+    .reg .u64 %begin, %now, %cycles;
+    .reg .pred %is_early;
+    ld.param.u64 %cycles, [cycles];
+    mov.u64 %begin, %clock64;
+again:
+    mov.u64 %now, %clock64;
+    sub.u64 %now, %now, %begin;
+    setp.lt.u64 %is_early, %now, %cycles;
+    @%is_early bra again;
+    ret;
+}
 )";
+// While the GPU does this, a graph is queued, even if CUPTI takes two microseconds for each node.
+constexpr std::uint64_t kCyclesOfSpin = 500'000;
 constexpr std::size_t kBytes = 64;
 // Fewer than a stream can hold before a launch waits.
 constexpr int kCallsBetweenWaits = 100;
@@ -116,11 +133,13 @@ CalibrationCalls::~CalibrationCalls() {
 }
 
 void CalibrationCalls::create() {
-    check(driver_.load_module(&module_, kKernel), "cuModuleLoadData");
+    check(driver_.load_module(&module_, kKernels), "cuModuleLoadData");
     check(driver_.get_function(&kernel_, module_, "gpuviz_calibration"), "cuModuleGetFunction");
+    check(driver_.get_function(&spin_, module_, "gpuviz_calibration_spin"), "cuModuleGetFunction");
     check(driver_.create_stream(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     check(driver_.create_event(&event_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
     check(driver_.allocate(&memory_, kBytes), "cuMemAlloc");
+    check(driver_.allocate_host(&pinned_, kBytes, 0), "cuMemHostAlloc");
     check(driver_.create_event(&began_, CU_EVENT_DEFAULT), "cuEventCreate");
     check(driver_.create_event(&ended_, CU_EVENT_DEFAULT), "cuEventCreate");
     graph_ = make_graph(graph_nodes);
@@ -171,6 +190,9 @@ void CalibrationCalls::release() noexcept {
         if (event != nullptr) {
             driver_.destroy_event(event);
         }
+    }
+    if (pinned_ != nullptr) {
+        driver_.free_host(pinned_);
     }
     if (memory_ != 0) {
         driver_.free(memory_);
@@ -225,8 +247,7 @@ std::int64_t CalibrationCalls::time_graph(int launches) {
     instantiate(long_graph_);
     std::vector<float> times(static_cast<std::size_t>(std::max(launches, 1)));
     for (float& time_ms : times) {
-        // The first launch keeps the GPU busy until the rest is queued.
-        check(driver_.launch_graph(long_graph_.executable, stream_), "cuGraphLaunch");
+        check(launch_kernel(spin_, kCyclesOfSpin), "cuLaunchKernel");
         check(driver_.record_event(began_, stream_), "cuEventRecord");
         check(driver_.launch_graph(long_graph_.executable, stream_), "cuGraphLaunch");
         check(driver_.record_event(ended_, stream_), "cuEventRecord");
@@ -241,11 +262,8 @@ std::int64_t CalibrationCalls::time_graph(int launches) {
 CUresult CalibrationCalls::call(Kind kind) const {
     std::array<std::byte, kBytes> host{};
     switch (kind) {
-        case launch: {
-            std::uint64_t argument = 0;
-            void* parameters[] = {&argument};
-            return driver_.launch(kernel_, 1, 1, 1, 1, 1, 1, 0, stream_, parameters, nullptr);
-        }
+        case launch:
+            return launch_kernel(kernel_, 0);
         case copy:  // the driver keeps what it copies later
             return driver_.copy(memory_, host.data(), host.size(), stream_);
         case read_back:
@@ -262,8 +280,15 @@ CUresult CalibrationCalls::call(Kind kind) const {
             return driver_.synchronize(stream_);
         case graph_launch:
             return driver_.launch_graph(graph_.executable, stream_);
+        case pinned_copy:
+            return driver_.copy(memory_, pinned_, kBytes, stream_);
     }
     return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CalibrationCalls::launch_kernel(CUfunction kernel, std::uint64_t argument) const {
+    void* parameters[] = {&argument};
+    return driver_.launch(kernel, 1, 1, 1, 1, 1, 1, 0, stream_, parameters, nullptr);
 }
 
 void CalibrationCalls::check(CUresult result, const char* name) const {

@@ -10,11 +10,11 @@ namespace gpuviz::cupti {
 
 // Calls of the driver of each kind, to measure how long they take with and without a tracer.
 //
-// They use a stream, events, a kernel that does nothing, graphs of it and a few bytes of memory of
-// their own, in the current context of the calling thread, which all calls must come from.
+// They use a stream, events, kernels, graphs of them and a few bytes of memory of their own, in the
+// current context of the calling thread, which all calls must come from.
 class CalibrationCalls {
   public:
-    // `read_back` is a copy to the host that waits.
+    // `copy` and `read_back`, a copy to the host that waits, use pageable memory.
     enum Kind : std::uint8_t {
         launch,
         copy,
@@ -23,12 +23,13 @@ class CalibrationCalls {
         event_query,
         stream_wait,
         synchronize,
-        graph_launch
+        graph_launch,
+        pinned_copy
     };
-    static constexpr std::size_t kinds = 8;
+    static constexpr std::size_t kinds = 9;
     static constexpr int graph_nodes = 10;
     // Of the graph whose time on the GPU is measured.
-    static constexpr int long_graph_nodes = 100;
+    static constexpr int long_graph_nodes = 50;
 
     // Throws std::runtime_error if there is no current context, or if the driver refuses.
     CalibrationCalls();
@@ -57,14 +58,17 @@ class CalibrationCalls {
     void release() noexcept;
     void release(const Graph& graph) const noexcept;
     CUresult call(Kind kind) const;
+    CUresult launch_kernel(CUfunction kernel, std::uint64_t argument) const;
     void check(CUresult result, const char* name) const;
 
     const Driver& driver_;
     CUmodule module_ = nullptr;
     CUfunction kernel_ = nullptr;
+    CUfunction spin_ = nullptr;
     CUstream stream_ = nullptr;
     CUevent event_ = nullptr;
     CUdeviceptr memory_ = 0;
+    void* pinned_ = nullptr;
     Graph graph_;
     Graph long_graph_;
     CUevent began_ = nullptr;
