@@ -20,5 +20,5 @@ def empty_simulated_gpus() -> None:
 
 
 def _allocators() -> list:
-    simulation = sys.modules.get("gpuviz.simulation.gpu")
+    simulation = sys.modules.get("gpuviz.simulation.known_gpus")
     return [] if simulation is None else simulation.simulated_allocators()

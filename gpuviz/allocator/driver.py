@@ -4,6 +4,7 @@ from functools import cache
 
 from gpuviz import _core
 from gpuviz.errors import DeviceUnavailableError
+from gpuviz.recorder.nvml import gpus
 
 
 def driver_version() -> int:
@@ -28,3 +29,11 @@ def cuda_driver() -> _core.CudaDriver:
             f"{error} Loading recordings, reports, gpuviz.SimulatedGPU and `gpuviz demo` "
             "work without a GPU.",
         ) from None
+
+
+def device_count() -> int | None:
+    """Return how many GPUs there are; None if counting them would start CUDA."""
+    if cuda_driver.cache_info().currsize:
+        return cuda_driver().device_count()
+    found = gpus()
+    return None if isinstance(found, str) else len(found)

@@ -14,12 +14,11 @@ from typing import Any
 
 from gpuviz import _core
 from gpuviz.allocator.arguments import flag, integer, text
-from gpuviz.allocator.driver import cuda_driver
+from gpuviz.allocator.driver import cuda_driver, device_count
 from gpuviz.allocator.nested_stats import nested_stats
 from gpuviz.allocator.settings import settings_text
 from gpuviz.allocator.summary import memory_summary_table
 from gpuviz.frameworks.cupy_current import current_device
-from gpuviz.recorder.nvml import gpus
 
 SETTINGS_VARIABLE = "GPUVIZ_ALLOC_CONF"
 NVTX_MEMORY_VARIABLE = "GPUVIZ_NVTX_MEMORY"
@@ -52,14 +51,6 @@ class _Process:
 
 
 _process = _Process()
-
-
-def _device_count() -> int | None:
-    """Return how many GPUs there are; None if counting them would start CUDA."""
-    if cuda_driver.cache_info().currsize:
-        return cuda_driver().device_count()
-    found = gpus()
-    return None if isinstance(found, str) else len(found)
 
 
 def _check_exists(device: int, count: int | None) -> None:
@@ -181,7 +172,7 @@ def _reported_device(device: int | None) -> int:
         return chosen_device(None) if _process.allocators else 0
     ordinal = _ordinal(device)
     if ordinal not in _process.allocators:
-        _check_exists(ordinal, _device_count())
+        _check_exists(ordinal, device_count())
     return ordinal
 
 

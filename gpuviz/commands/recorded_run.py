@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz.commands.run_options import RunOptions
+from gpuviz.commands.run_outputs import say, shown, stderr, write_report
 from gpuviz.commands.startup.sitecustomize import AT_FIRST_USE, NOTHING_IMPORTED, NUMBA
 from gpuviz.errors import GpuvizError, RecordingExistsError
 from gpuviz.frameworks.cupy_peers import enable_peer_access
@@ -18,7 +18,6 @@ from gpuviz.hazards.verdict import NO_VERDICT
 from gpuviz.quantities import format_bytes, format_counted, format_duration
 from gpuviz.recorder.record import record
 from gpuviz.recorder.recorder import Recorder
-from gpuviz.terminal import write_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,9 +59,9 @@ def finish() -> None:
         while _runs:
             _runs.pop().finish()
     except KeyboardInterrupt:
-        _say("interrupted")
+        say("interrupted")
     except Exception as error:  # noqa: BLE001 - the program's exit code must stay
-        _say(f"{type(error).__name__}: {error}")
+        say(f"{type(error).__name__}: {error}")
 
 
 class RecordedRun:
@@ -139,9 +138,9 @@ class RecordedRun:
             try:
                 install()
             except GpuvizError as error:
-                _say(str(error))
+                say(str(error))
         for warning in caught:
-            _say(str(warning.message))
+            say(str(warning.message))
         self._reason = "the program allocated nothing"
         call_before_first_allocation(self._record_library)
 
@@ -152,12 +151,12 @@ class RecordedRun:
             return True
         if self._reason:
             self._reason = ""
-            _say("not recorded: no NVIDIA driver found (libcuda.so.1 is missing)")
+            say("not recorded: no NVIDIA driver found (libcuda.so.1 is missing)")
         return False
 
     def await_simulated_gpu(self) -> None:
         """Record the first simulated GPU from its creation."""
-        from gpuviz.simulation.gpu import add_new_gpu_hook
+        from gpuviz.simulation.known_gpus import add_new_gpu_hook
 
         # gpuviz itself imports it when a recording ends.
         if self._reason == NOTHING_IMPORTED:
@@ -190,9 +189,9 @@ class RecordedRun:
             except Exception as error:  # noqa: BLE001 - the program must continue
                 self._own = None
                 self._reason = ""
-                _say(f"not recorded: {error}")
+                say(f"not recorded: {error}")
         for warning in caught:
-            _say(str(warning.message))
+            say(str(warning.message))
 
     def _start(self, gpu: "SimulatedGPU | None", allocator: "AllocatorMode") -> None:
         while True:
@@ -205,12 +204,12 @@ class RecordedRun:
                 if not self._options.is_numbered:
                     raise
         self._end_with_process()
-        stderr = _stderr()
-        if self._options.live and stderr is not None and os.isatty(stderr):
+        terminal = stderr()
+        if self._options.live and terminal is not None and os.isatty(terminal):
             from gpuviz.commands.live_view import LiveView
 
             # A duplicate, independent of what the program does with stderr.
-            self._live = LiveView(recorder, os.dup(stderr))
+            self._live = LiveView(recorder, os.dup(terminal))
             self._live.start()
 
     def _new_recorder(self, gpu: "SimulatedGPU | None", allocator: "AllocatorMode") -> Recorder:
@@ -266,14 +265,14 @@ class RecordedRun:
             self._own.stop()
             status = self._own.status()
             if status.events or status.activities:
-                _say("the program started its own recording: gpuviz run recorded until then")
+                say("the program started its own recording: gpuviz run recorded until then")
             else:
                 self._discard()
         if self._own is None:
             self._reason = "the program records itself"
             if starting.path is not None:
-                shown = _shown(starting.path)
-                self._reason += f", to {shown}; `gpuviz view {shlex.quote(str(shown))}` shows it"
+                path = shown(starting.path)
+                self._reason += f", to {path}; `gpuviz view {shlex.quote(str(path))}` shows it"
 
     def _discard(self) -> None:
         """Remove the recording of a program that did nothing before its own."""
@@ -295,12 +294,12 @@ class RecordedRun:
         self._summarize(self._own)
         self._conclude(self._own)
         if self._options.report:
-            self._write_report()
+            write_report(self._path, self._options)
 
     def _summarize(self, recorder: Recorder) -> None:
         status = recorder.status()
         for note in status.notes:
-            _say(note)
+            say(note)
         if not self._path.exists():
             self._path = Path(tempfile.mkdtemp(prefix="gpuviz-run-"), self._path.name)
             recorder.recording.save(self._path)
@@ -309,9 +308,9 @@ class RecordedRun:
             counts += f" and {format_counted(status.activities, 'GPU activity', 'GPU activities')}"
         size = format_bytes(self._path.stat().st_size)
         length = format_duration(recorder.elapsed_ns)
-        wrote = f"wrote {_shown(self._path)} ({size}): {counts} in {length}"
+        wrote = f"wrote {shown(self._path)} ({size}): {counts} in {length}"
         if not self._options.report:
-            wrote += f"; `gpuviz view {shlex.quote(str(_shown(self._path)))}` shows them"
+            wrote += f"; `gpuviz view {shlex.quote(str(shown(self._path)))}` shows them"
         self._print(wrote)
 
     def _conclude(self, recorder: Recorder) -> None:
@@ -322,50 +321,18 @@ class RecordedRun:
         for sentence in found.absent:
             self._print(sentence)
         for sentence in (*found.found, *found.unknown):
-            _say(sentence)
+            say(sentence)
         code = found.exit_code
         if self._is_over and not found.is_harmful:
             code = NO_VERDICT
-            _say("no verdict: the rest of the program was not recorded")
+            say("no verdict: the rest of the program was not recorded")
         if found.hazards:
-            self._print(f"to print them: gpuviz hazards {shlex.quote(str(_shown(self._path)))}")
+            self._print(f"to print them: gpuviz hazards {shlex.quote(str(shown(self._path)))}")
         if self._options.verdict:
             for line in found.suggestion:
                 self._print(f"  {line}")
             Path(self._options.verdict).write_text(str(code), encoding="ascii")
 
-    def _write_report(self) -> None:
-        command = [sys.executable, "-P", "-m", "gpuviz", "report", str(self._path)]
-        force = ["--force"] if self._options.force else []
-        stdout = None if self._options.quiet else _stderr()
-        # A separate process: this one is ending, and holds the program's memory.
-        subprocess.run(  # noqa: S603 - our own command
-            [*command, "-o", self._options.report, *force],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL if stdout is None else stdout,
-            stderr=subprocess.DEVNULL if _stderr() is None else None,
-            check=False,
-        )
-
     def _print(self, sentence: str) -> None:
         if not self._options.quiet:
-            _say(sentence)
-
-
-def _stderr() -> int | None:
-    """Return the file descriptor of the original stderr; None if it is closed."""
-    if sys.__stderr__ is None or sys.__stderr__.closed:
-        return None
-    return sys.__stderr__.fileno()
-
-
-def _say(sentence: str) -> None:
-    write_line(sys.__stderr__, f"gpuviz: {sentence}")
-
-
-def _shown(path: Path) -> Path:
-    try:
-        here = Path.cwd()
-    except FileNotFoundError:
-        return path
-    return path.relative_to(here) if path.is_relative_to(here) else path
+            say(sentence)

@@ -10,8 +10,10 @@ from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.validation import NonconformingTableError
 from gpuviz.errors import FormatError, RecordingError
 from gpuviz.formats import gpuviz
+from gpuviz.formats.archive_members import MANIFEST, MAX_MANIFEST_BYTES
 from gpuviz.formats.arrow_stream import decoded_bytes, known_schema, read_table
 from gpuviz.formats.column_units import described, plain_schema
+from gpuviz.formats.damage import naming
 from gpuviz.formats.input_files import read_member
 from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.parquet_file import read_checked
@@ -20,7 +22,6 @@ from gpuviz.formats.whole_folder import write_whole_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
-MANIFEST = gpuviz.MANIFEST
 LAYOUT = "layout"
 ARROW = "arrow"
 PARQUET = "parquet"
@@ -62,7 +63,7 @@ def layout(path: "Path") -> str:
         OSError: The manifest exists but cannot be read.
     """
     try:
-        values = json.loads(read_member(path, MANIFEST, gpuviz.MAX_MANIFEST_BYTES))
+        values = json.loads(read_member(path, MANIFEST, MAX_MANIFEST_BYTES))
     except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
         return ""
     found = values.get(LAYOUT) if isinstance(values, dict) else None
@@ -139,7 +140,7 @@ def _read_table(folder: "Path", name: str, kind: str, rows: int, limit: LoadLimi
         problem = f"missing; the manifest has {rows} rows"
         raise FormatError(str(folder), member, problem) from None
     limit.take(member, len(content))
-    with gpuviz.naming(str(folder), member):
+    with naming(str(folder), member):
         table = _table_in(content, name, member, limit)
     if table.num_rows != rows:
         problem = f"{table.num_rows} rows, the manifest has {rows}"

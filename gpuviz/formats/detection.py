@@ -8,7 +8,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.errors import FormatError
-from gpuviz.formats import arrow_directory, gpuviz, html, rmm_csv, torch_snapshot
+from gpuviz.formats import arrow_directory, html, rmm_csv, torch_snapshot
+from gpuviz.formats.archive_members import MANIFEST, is_archive
 from gpuviz.formats.input_files import check_regular
 from gpuviz.formats.load_limit import LoadLimit
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 # Files by module of this package: whether its first bytes are those of one, and what it is.
 _FILES = {
-    "gpuviz": (gpuviz.is_archive, "a .gpuviz file"),
+    "gpuviz": (is_archive, "a .gpuviz file"),
     "html": (html.is_page, "an HTML report"),
     "torch_snapshot": (torch_snapshot.is_pickle, "a torch memory snapshot (pickle)"),
     "rmm_csv": (rmm_csv.is_log, "an RMM CSV log"),
@@ -96,11 +97,11 @@ def _is_folder(path: "Path") -> bool:
 
 
 def _detect_folder(path: "Path") -> str:
-    if not (path / gpuviz.MANIFEST).exists():
+    if not (path / MANIFEST).exists():
         if any(path.glob("*.gpuviz*")):
             merge = f"gpuviz merge {quote(str(path))} -o all.gpuviz"
             raise FormatError(
                 str(path), "", f"a folder of recordings; name one of them, or merge them: {merge}"
             )
-        raise FormatError(str(path), gpuviz.MANIFEST, f"missing; {_EXPECTED}")
+        raise FormatError(str(path), MANIFEST, f"missing; {_EXPECTED}")
     return "arrow_directory" if arrow_directory.layout(path) else "part"

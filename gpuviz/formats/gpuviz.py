@@ -5,15 +5,11 @@ has the seal of this user (`gpuviz.formats.seal`); those that are missing or of 
 all of files without the seal, are computed when they are needed.
 """
 
-import os
 import zipfile
-import zlib
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
-from io import BytesIO
 from pathlib import Path
-from struct import error as struct_error
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
@@ -23,10 +19,18 @@ from gpuviz.data.derived import DERIVED_VERSION
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.stored_tables import StoredTables
-from gpuviz.data.validation import NonconformingTableError
 from gpuviz.errors import FormatError
+from gpuviz.formats.archive_members import (
+    MANIFEST,
+    MAX_MANIFEST_BYTES,
+    check_ends,
+    member_bytes,
+    members_of,
+    opened,
+)
 from gpuviz.formats.arrow_stream import TABLE_SUFFIX, known_schema, read_table
 from gpuviz.formats.compressed_member import CompressedMember
+from gpuviz.formats.damage import naming, naming_table
 from gpuviz.formats.input_files import read_member
 from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.output_path import check_recording_name
@@ -35,45 +39,14 @@ from gpuviz.formats.seal import is_sealed, seal
 from gpuviz.formats.whole_file import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
-MANIFEST = "manifest.json"
 DERIVED_FOLDER = "derived/"
 
 # A browser decodes and shows one batch at a time.
 BATCH_ROWS = 1 << 16
 
-# Deflate's largest possible ratio; a member that declares more is damaged or hostile.
-MAX_DEFLATE_RATIO = 1032
-# JSON takes up to 30 times as much memory as text.
-MAX_MANIFEST_BYTES = 8 << 20
-MAX_MEMBERS = 10_000
-_ZIP_START = b"PK"
-_ZIP_ENTRY, _ZIP_END = b"PK\x01\x02", b"PK\x05\x06"
-# The end of a ZIP is in its last bytes: 22, of which two are the size of a comment, and that.
-_ZIP_END_BYTES = 22
-_ZIP_TAIL = _ZIP_END_BYTES + (1 << 16)
-_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-
 _QUOTING = "The file says: "
-_NO_ARCHIVE = "not a gpuviz recording; expected a ZIP archive"
-_NO_END = "damaged or truncated (the end of the ZIP archive is missing)"
-
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-    zlib.error,
-    struct_error,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    UnicodeError,
-    ValueError,
-    TypeError,
-    OverflowError,
-    KeyError,
-    IndexError,
-)
 
 
 def write(
@@ -105,11 +78,6 @@ def write(
     return write_whole(path, archive, overwrite=overwrite)
 
 
-def is_archive(start: bytes) -> bool:
-    """Return whether the first bytes of a file are those of a ZIP."""
-    return start.startswith(_ZIP_START)
-
-
 def read(path: Path, *, limit: LoadLimit | None = None) -> RecordingData:
     """Return the recording in a ``.gpuviz`` file.
 
@@ -118,22 +86,9 @@ def read(path: Path, *, limit: LoadLimit | None = None) -> RecordingData:
         OSError: The file does not exist or cannot be read.
     """
     with path.open("rb") as file:
-        _check_ends(file, str(path))
+        check_ends(file, str(path))
         # Reading all bytes now means that no disk error can occur later.
         return read_archive(file.read(), str(path), limit or LoadLimit(path))
-
-
-def _check_ends(file: BinaryIO, path: str) -> None:
-    """Check the start and the end of an archive, because the rest may be huge."""
-    start = file.read(len(_ZIP_START))
-    size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - _ZIP_TAIL))
-    tail = file.read()
-    file.seek(0)
-    if start != _ZIP_START:
-        raise FormatError(path, "", _NO_ARCHIVE)
-    if _ZIP_END not in tail:
-        raise FormatError(path, "", _NO_END)
 
 
 def read_archive(content: bytes, path: str, limit: LoadLimit) -> RecordingData:
@@ -142,17 +97,10 @@ def read_archive(content: bytes, path: str, limit: LoadLimit) -> RecordingData:
     Raises:
         FormatError: The archive is damaged, of another format, of a newer version, or too large.
     """
-    if not content.startswith(_ZIP_START):
-        raise FormatError(path, "", _NO_ARCHIVE)
-    if content.count(_ZIP_ENTRY) > MAX_MEMBERS:
-        raise FormatError(path, "", f"damaged (more than {MAX_MEMBERS} members)")
-    _check_comment(content, path)
-    with naming(path, ""):
-        archive = zipfile.ZipFile(BytesIO(content))
-    with archive:
-        members = _members(archive, path, len(content))
+    with opened(content, path) as archive:
+        members = members_of(archive, path, len(content))
         limit.take(MANIFEST, members[MANIFEST].file_size)
-        manifest = read_manifest(_member_bytes(archive, members[MANIFEST], path), path)
+        manifest = read_manifest(member_bytes(archive, members[MANIFEST], path), path)
         names = [name.removesuffix(TABLE_SUFFIX) for name in members if name != MANIFEST]
         trusted = is_sealed(content)
         manifest = manifest if trusted else _quoted(manifest)
@@ -169,21 +117,13 @@ def read_archive(content: bytes, path: str, limit: LoadLimit) -> RecordingData:
                 read = partial(_read_later, later, name, path, limit)
                 derived[name.removeprefix(DERIVED_FOLDER)] = read
                 continue
-            table = _member_bytes(archive, member, path)
+            table = member_bytes(archive, member, path)
             with naming(path, member.filename):
                 tables[name] = read_known(table, name, limit)
     manifest = noting_unknown(manifest, names)
     _check_rows(manifest, tables, path)
     with naming_table(path):
         return RecordingData(tables, manifest, StoredTables(derived))
-
-
-def _check_comment(content: bytes, path: str) -> None:
-    """Check that the comment at the end of an archive is whole, which `zipfile` does not."""
-    end = content.rfind(_ZIP_END, max(0, len(content) - _ZIP_TAIL))
-    sized = content[end:][:_ZIP_END_BYTES]
-    if end >= 0 and end + len(sized) + int.from_bytes(sized[20:], "little") > len(content):
-        raise FormatError(path, "", _NO_END)
 
 
 def noting_unknown(manifest: Manifest, names: "Iterable[str]") -> Manifest:
@@ -316,76 +256,6 @@ def _entry(name: str) -> zipfile.ZipInfo:
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.external_attr = 0o644 << 16
     return entry
-
-
-@contextmanager
-def naming(path: str, member: str) -> "Iterator[None]":
-    """Turn a library's exception for damaged bytes into a FormatError that names the member.
-
-    Disk errors and out of memory pass through, because the bytes may be intact.
-    """
-    try:
-        yield
-    except (FormatError, MemoryError):
-        raise
-    except (*_DAMAGE, OSError, pa.ArrowException) as error:
-        # Arrow raises OSError without an errno for damaged bytes.
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        summary = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise FormatError(path, member, f"damaged ({summary})") from None
-
-
-@contextmanager
-def naming_table(path: str) -> "Iterator[None]":
-    """Turn the error of an invalid table into a FormatError that names its member."""
-    try:
-        yield
-    except NonconformingTableError as error:
-        raise FormatError(path, error.table + TABLE_SUFFIX, error.problem) from None
-
-
-def _members(archive: zipfile.ZipFile, path: str, size: int) -> dict[str, zipfile.ZipInfo]:
-    """Return the manifest and the tables of an archive by name; other members are not read."""
-    members: dict[str, zipfile.ZipInfo] = {}
-    if sum(member.compress_size for member in archive.infolist()) > size:
-        raise FormatError(path, "", "damaged (its members overlap)")
-    for member in archive.infolist():
-        name = member.filename
-        if name != MANIFEST and not name.endswith(TABLE_SUFFIX):
-            continue
-        if name in members:
-            raise FormatError(path, name, "damaged (the archive has it twice)")
-        _check_member(member, path, size)
-        members[name] = member
-    if MANIFEST not in members:
-        raise FormatError(path, MANIFEST, "missing, so this ZIP is not a whole gpuviz recording")
-    return members
-
-
-def _check_member(member: zipfile.ZipInfo, path: str, size: int) -> None:
-    possible = member.compress_size * MAX_DEFLATE_RATIO + 64
-    if member.filename == MANIFEST:
-        possible = min(possible, MAX_MANIFEST_BYTES)
-    if member.compress_size > size or member.file_size > possible:
-        problem = (
-            f"damaged (declares {member.file_size} bytes from {member.compress_size} in a file "
-            f"of {size}; at most {possible} are possible)"
-        )
-        raise FormatError(path, member.filename, problem)
-    if member.compress_type not in _METHODS:
-        problem = f"compressed by method {member.compress_type}; expected deflate"
-        raise FormatError(path, member.filename, problem)
-
-
-def _member_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: str) -> bytes:
-    with naming(path, member.filename):
-        with archive.open(member) as file:
-            # Without a number it would expand everything, whatever size is declared.
-            content = file.read(member.file_size)
-        if len(content) != member.file_size:
-            raise EOFError(f"{len(content)} bytes, expected {member.file_size}")
-        return content
 
 
 def _check_rows(manifest: Manifest, tables: "Mapping[str, pa.Table]", path: str) -> None:

@@ -15,8 +15,9 @@ from gpuviz.data.validation import conform, without_unknown_ids
 from gpuviz.errors import FormatError, RecordingExistsError, SpoolError
 from gpuviz.formats import gpuviz
 from gpuviz.formats.append_stream import AppendStream, TornStream, read_torn
+from gpuviz.formats.archive_members import MANIFEST, MAX_MANIFEST_BYTES
 from gpuviz.formats.arrow_stream import TABLE_SUFFIX, checked, decoded_bytes, known_schema
-from gpuviz.formats.gpuviz import MANIFEST
+from gpuviz.formats.damage import naming, naming_table
 from gpuviz.formats.input_files import read_member
 from gpuviz.formats.last_flush import LAST_FLUSH, LastFlush, Written
 from gpuviz.formats.load_limit import LoadLimit
@@ -234,7 +235,7 @@ def _read_table(directory: Path, name: str, written: Written, limit: LoadLimit) 
     problem = written.problem(content)
     if problem:
         raise FormatError(str(directory), member, problem)
-    with gpuviz.naming(str(directory), member):
+    with naming(str(directory), member):
         torn = read_torn(content, lambda stream: checked(stream, member, limit))
         schema = known_schema(name)
         if torn.table is not None and schema is not None:
@@ -252,7 +253,7 @@ def _recording(
     manifest: "Manifest",
     notes: list[str],
 ) -> RecordingData:
-    with gpuviz.naming_table(str(directory)):
+    with naming_table(str(directory)):
         conforming = conform(tables)
         events = conforming[EVENTS].num_rows
         manifest = replace(
@@ -266,7 +267,7 @@ def _recording(
 
 def _last_flush(directory: Path) -> LastFlush:
     try:
-        return LastFlush.from_json(read_member(directory, LAST_FLUSH, gpuviz.MAX_MANIFEST_BYTES))
+        return LastFlush.from_json(read_member(directory, LAST_FLUSH, MAX_MANIFEST_BYTES))
     except FileNotFoundError:
         return LastFlush()
     except FormatError:

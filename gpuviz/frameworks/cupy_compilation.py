@@ -5,7 +5,7 @@ from types import ModuleType
 from typing import Any
 
 from gpuviz import _core
-from gpuviz.frameworks.kernel_sources import kernel_names
+from gpuviz.frameworks.cuda_text import kernel_names
 from gpuviz.recorder import ranges
 
 _MOST_NAMES = 3

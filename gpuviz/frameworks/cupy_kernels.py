@@ -7,9 +7,9 @@ from types import ModuleType
 from typing import Any
 
 from gpuviz import _core
+from gpuviz.frameworks.cuda_text import LONGEST_SOURCE
 from gpuviz.frameworks.kernel_modes import declare
 from gpuviz.frameworks.kernel_sources import (
-    LONGEST_SOURCE,
     READ,
     UNKNOWN,
     WRITE,

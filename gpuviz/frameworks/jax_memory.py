@@ -8,27 +8,27 @@ import os
 import re
 import sys
 import threading
-import weakref
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
-from math import prod
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 from gpuviz import _core
-from gpuviz.data.implied_columns import OWN, origin
 from gpuviz.data.manifest import POOL_BYTES
+from gpuviz.frameworks.jax_arrays import (
+    KnownArrays,
+    Part,
+    clients,
+    line_of,
+    statistics_of_devices,
+)
 from gpuviz.quantities import format_bytes, format_counted
 from gpuviz.recorder.samples import Samples
 
 ALLOCATOR = "JAX's allocator"
-_BACKENDS = "jax._src.xla_bridge"
-_PLATFORMS = ("cuda", "gpu")
-# Made-up addresses: above all of CUDA's, and exact as floating-point numbers.
-_REST_ADDRESS, _FIRST_ARRAY_ADDRESS = 1 << 60, 1 << 61
-_ALIGNMENT = 4096
+# A made-up address: above all of CUDA's, below those of arrays.
+_REST_ADDRESS = 1 << 60
 _EXHAUSTED = re.compile(
     r"RESOURCE_EXHAUSTED: Out of memory (?:while trying to allocate|allocating) "
     r"(\d+(?:\.\d+)?) ?(bytes|KiB|MiB|GiB|TiB|B)"
@@ -38,18 +38,11 @@ _UNITS = {"B": 0, "bytes": 0, "KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40}
 NOT_IN_ARRAYS = "JAX's memory outside of arrays"
 # Of an explanation.
 _MOST_LINES = 3
-# A part of an array in the memory of a device: its ordinal, a made up address and its bytes.
-Part = tuple[int, int, int]
 
 
 def is_in_use() -> bool:
     """Return whether JAX has used a GPU in this process."""
-    return bool(_clients())
-
-
-def _clients() -> list[Any]:
-    backends = getattr(sys.modules.get(_BACKENDS), "_backends", {})
-    return [each for name, each in list(backends.items()) if name in _PLATFORMS]
+    return bool(clients())
 
 
 class JaxMemory:
@@ -74,7 +67,7 @@ class JaxMemory:
         self._samples = Samples(self._sample)
         self._session: _core.Session | None = None
         self._observer = _core.LibraryObserver(_core.Framework.jax)
-        self._arrays = _KnownArrays()
+        self._arrays = KnownArrays()
         self._blocks: dict[tuple[int, int], int] = {}
         # The highest level that is in the recording or was before it, by device.
         self._peaks: dict[int, int] = {}
@@ -90,7 +83,7 @@ class JaxMemory:
         self._session = session
         self._observer.set_session(session, stacks=self._stacks)
         with suppress(Exception):  # the device may have failed
-            for device, statistics in _statistics():
+            for device, statistics in statistics_of_devices():
                 self._peaks[device] = statistics.get("peak_bytes_in_use", 0)
         self.poll()
 
@@ -130,7 +123,7 @@ class JaxMemory:
     def _sample(self) -> None:
         if self._session is None:
             return
-        statistics = dict(_statistics())
+        statistics = dict(statistics_of_devices())
         for device, each in statistics.items():
             if each.get("pool_bytes"):
                 self.statistics[device] = {POOL_BYTES: each["pool_bytes"]}
@@ -193,7 +186,7 @@ class JaxMemory:
 
     def _explain(self, size: int) -> str:
         """Record a request that failed, and return what is known about it."""
-        devices = list(_statistics())
+        devices = list(statistics_of_devices())
         # The free memory of a single device may have been enough, but in pieces.
         short = [
             (device, statistics)
@@ -232,30 +225,13 @@ def _explanation(size: int, statistics: dict[str, int], arrays: list[tuple[Part,
         sentences.append(f"The largest free block was {format_bytes(largest)}.")
     lines: dict[str, int] = {}
     for part, array in arrays:
-        line = _line_of(array)
+        line = line_of(array)
         lines[line] = lines.get(line, 0) + part[2]
     most = sorted(lines.items(), key=lambda each: -each[1])[:_MOST_LINES]
     if most:
         made = ", ".join(f"{format_bytes(held)} at {line}" for line, held in most)
         sentences.append(f"The lines whose arrays held the most: {made}.")
     return " ".join(sentences)
-
-
-def _line_of(array: Any) -> str:
-    """Return the program's line that made an array."""
-    with suppress(Exception):
-        for frame in array.traceback.frames:
-            if origin(frame.file_name) == OWN:
-                return f"{frame.file_name}:{frame.line_num}"
-    return "an unknown line"
-
-
-def _statistics() -> Iterator[tuple[int, dict[str, int]]]:
-    """Yield the devices that JAX uses, and what its allocator tells of each, if it does."""
-    for client in _clients():
-        for device in client.local_devices():
-            if device.local_hardware_id is not None:
-                yield device.local_hardware_id, device.memory_stats() or {}
 
 
 @cache
@@ -267,55 +243,6 @@ def _code(name: str, file: str = "") -> CodeType:
 
 
 _CODE = _code(NOT_IN_ARRAYS)
-
-
-class _KnownArrays:
-    """The parts of JAX's live arrays on the devices of this process.
-
-    Where they are is not asked: while somebody refers to the memory of an array, the program cannot
-    donate it, and would fail. Each gets an address of its own.
-    """
-
-    def __init__(self) -> None:
-        self._parts: dict[int, tuple[weakref.ref[Any], tuple[Part, ...]]] = {}
-        self._next = _FIRST_ARRAY_ADDRESS
-
-    def parts(self, in_use: dict[int, int]) -> list[tuple[Part, Any]]:
-        """Return the parts of all live arrays, the longest known first, with their arrays.
-
-        Arrays may share their memory, which they do not tell. So those that do not fit into the
-        bytes in use of their device, as far as these are known, are left out.
-        """
-        live = {id(each): each for client in _clients() for each in client.live_arrays()}
-        order = [*(each for each in self._parts if each in live), *live]
-        known, self._parts = self._parts, {}
-        room = dict(in_use)
-        found = []
-        for number in dict.fromkeys(order):
-            array = live[number]
-            before = known.get(number)
-            if before is None or before[0]() is not array:
-                before = weakref.ref(array), tuple(self._parts_of(array))
-            if array.is_deleted():
-                continue
-            self._parts[number] = before
-            for part in before[1]:
-                device, _, size = part
-                if room.get(device, size) >= size:
-                    found.append((part, array))
-                    if device in room:
-                        room[device] -= size
-        return found
-
-    def _parts_of(self, array: Any) -> Iterator[Part]:
-        sharding = array.sharding
-        if sharding.memory_kind not in (None, "device"):
-            return
-        size = prod(sharding.shard_shape(array.shape)) * array.dtype.itemsize
-        for device in sharding.addressable_devices:
-            if size and device.local_hardware_id is not None:
-                yield device.local_hardware_id, self._next, size
-                self._next += -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 class _Failures:

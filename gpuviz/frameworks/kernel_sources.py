@@ -3,15 +3,17 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from gpuviz.frameworks.cuda_text import (
+    enclosed,
+    kernels,
+    without_comments,
+    without_comments_and_texts,
+)
+
 Modes = tuple[str, ...]
 
 UNKNOWN, READ, WRITE, READ_WRITE = "unknown", "read", "write", "read_write"
 
-_KERNEL = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\s*\([^()]*\)\s*)?(\w+)\s*(\()")
-_COMMENTS_AND_TEXTS = re.compile(
-    r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'", re.DOTALL
-)
-_DEFINE = re.compile(r"^[ \t]*#[ \t]*define\b(?:[^\n\\]|\\.)*", re.MULTILINE | re.DOTALL)
 _DEFINED = re.compile(r"\s*#\s*define\s+\w+(\([^)]*\))?")
 _POINTER = re.compile(r"\*|\[|\bC(?:Indexer)?Array\b")
 _NAME = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*$")
@@ -77,8 +79,6 @@ _KEEPS = frozenset(
     )
 )
 _ATOMIC = "atomic"
-# Reading a longer source would be noticed.
-LONGEST_SOURCE = 200_000
 _ARRAY = re.compile(
     r"\s*(?:const\s+)?CArray\s*<(.*),\s*\d+\s*,\s*[01]\s*,\s*[01]\s*>\s*(_raw_\w+)\s*$"
 )
@@ -108,14 +108,6 @@ _BYTES = {
 }
 
 
-def kernel_names(source: str) -> list[str]:
-    """Return the names of the kernels in a source, each once; none of a source that is too long."""
-    if len(source) > LONGEST_SOURCE:
-        return []
-    text = _COMMENTS_AND_TEXTS.sub(" ", source)
-    return list(dict.fromkeys(found[1] for found in _KERNEL.finditer(text)))
-
-
 def modes_by_kernel(source: str) -> dict[str, Modes]:
     """Return how each kernel of a source uses its parameters, in their order, by kernel name.
 
@@ -126,10 +118,10 @@ def modes_by_kernel(source: str) -> dict[str, Modes]:
     unknown if one use is anything else, such as a call that may change its argument, or a macro
     that stands for the element.
     """
-    text, definitions = _without_comments(source)
+    text, definitions = without_comments(source)
     macros = "".join(_DEFINED.sub(";", each) for each in definitions)
     found: dict[str, Modes] = {}
-    for name, parameters, body in _kernels(text):
+    for name, parameters, body in kernels(text):
         modes = tuple(_mode(each, body, macros) for each in parameters)
         found[name] = agreed(found[name], modes) if name in found else modes
     return found
@@ -141,9 +133,9 @@ def elements_by_kernel(source: str) -> dict[str, tuple[int, ...]]:
     For each parameter, the bytes of its elements, or 0: if it is no array, if the kernel chooses
     which elements it accesses, or if it may leave some out because of a condition.
     """
-    text, definitions = _without_comments(source)
+    text, definitions = without_comments(source)
     found: dict[str, tuple[int, ...]] = {}
-    for name, parameters, body in _kernels(text):
+    for name, parameters, body in kernels(text):
         results = _post_map(definitions)
         if "_in_ind.set(_j)" in body:
             is_plain = not _CHOICE.search(results)
@@ -155,21 +147,6 @@ def elements_by_kernel(source: str) -> dict[str, tuple[int, ...]]:
             for each in parameters
         )
     return found
-
-
-def _without_comments(source: str) -> tuple[str, list[str]]:
-    """Return a source without comments, texts and macros, and the definitions of the macros."""
-    text = _COMMENTS_AND_TEXTS.sub(" ", source)
-    return _DEFINE.sub(" ", text), _DEFINE.findall(text)
-
-
-def _kernels(text: str) -> Iterator[tuple[str, list[str], str]]:
-    """Yield name, parameters and body of each kernel."""
-    for match in _KERNEL.finditer(text):
-        parameters, after = _enclosed(text, match.start(2))
-        begin = text.find("{", after)
-        if begin >= 0 and not text[after:begin].strip():
-            yield match[1], _split(parameters), _enclosed(text, begin)[0]
 
 
 def _post_map(definitions: list[str]) -> str:
@@ -216,7 +193,7 @@ def modes_of_operation(outputs: Mapping[str, bool], operation: str) -> dict[str,
         outputs: Whether each is raw, and so an array instead of an element of one.
         operation: The text of the operation.
     """
-    body = _COMMENTS_AND_TEXTS.sub(" ", operation)
+    body = without_comments_and_texts(operation)
     found = {
         name: _judged(_uses(name, body) if is_raw else _uses_of_references({name: 0}, body))
         for name, is_raw in outputs.items()
@@ -255,7 +232,7 @@ def _uses(name: str, body: str, macros: str = "") -> Iterator[str]:
             yield UNKNOWN
             continue
         while body[at:].lstrip().startswith("["):
-            _, at = _enclosed(body, body.index("[", at))
+            _, at = enclosed(body, body.index("[", at))
         if reference := _REFERENCE.search(before):
             references.setdefault(reference[1], at)
         else:
@@ -338,30 +315,3 @@ def _callee(before: str) -> str:
         elif letter in ";{}" and depth == 0:
             return ""
     return ""
-
-
-def _enclosed(text: str, begin: int) -> tuple[str, int]:
-    """Return what is between a bracket and its partner, and the place after it."""
-    opening = text[begin]
-    closing = {"(": ")", "[": "]", "{": "}"}[opening]
-    depth = 0
-    for place in range(begin, len(text)):
-        if text[place] == opening:
-            depth += 1
-        elif text[place] == closing:
-            depth -= 1
-            if depth == 0:
-                return text[begin + 1 : place], place + 1
-    return text[begin + 1 :], len(text)
-
-
-def _split(parameters: str) -> list[str]:
-    """Return the parameters of a list, which may have commas inside brackets."""
-    found, depth = [""], 0
-    for letter in parameters:
-        depth += (letter in "<([") - (letter in ">)]")
-        if letter == "," and depth == 0:
-            found.append("")
-        else:
-            found[-1] += letter
-    return found if parameters.strip() else []

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from gpuviz.frameworks.cuda_text import LONGEST_SOURCE
 from gpuviz.frameworks.kernel_assembly import modes_by_entry
 from gpuviz.frameworks.kernel_modes import declare
-from gpuviz.frameworks.kernel_sources import LONGEST_SOURCE
 
 _SCALAR = re.compile(r"u?int\d+|float\d+|bool(ean)?")
 # An array is passed as two pointers of the host's, its number of elements, the size of one, the

@@ -10,7 +10,7 @@ from gpuviz import _core
 from gpuviz.allocator.memory import caching_allocators
 from gpuviz.frameworks.torch_holders import TensorBlock, own_segments
 from gpuviz.simulation.arrays import SimulatedArray
-from gpuviz.simulation.gpu import simulated_allocators
+from gpuviz.simulation.known_gpus import simulated_allocators
 
 _ALLOCATED = "active_allocated"
 _SIMULATED = vars(SimulatedArray)

@@ -15,7 +15,7 @@ from gpuviz.ownership.held_memory import HeldBlock, Release
 from gpuviz.ownership.identity import Seen
 from gpuviz.ownership.live_memory import cupy_pool_bytes
 from gpuviz.ownership.names import LAST_EXCEPTION, LAST_RESULTS, TRACEBACKS, field_of, running_shell
-from gpuviz.simulation.gpu import simulated_allocators
+from gpuviz.simulation.known_gpus import simulated_allocators
 
 # A variable's name is an identifier or an expression with brackets; these are neither.
 EXCEPTION, CYCLES = "last exception", "reference cycles"

@@ -4,14 +4,18 @@ import os
 import threading
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from gpuviz.analysis.pools import JAX_OWNER, RMM_OWNER, TORCH_OWNER
 from gpuviz.data.arrays import numbers, texts
 from gpuviz.data.escaping import as_unicode
 from gpuviz.data.implied_columns import host_memories
 from gpuviz.data.tables import DICTIONARIES, schemas
+
+if TYPE_CHECKING:
+    from gpuviz.recorder.source import Source
 
 
 def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
@@ -50,6 +54,20 @@ def pool_rows(ids: list[int], framework: str = "", memory: str = "") -> list[dic
             "memory": memory,
         }
         for pool in ids
+    ]
+
+
+def rows_of_pools(ids: list[int], source: "Source") -> list[dict[str, Any]]:
+    """Return a row of ``pools`` for each id that a source or another library has used."""
+    own = [pool for pool in ids if pool // 2 < JAX_OWNER]
+    of_jax = [pool for pool in ids if pool // 2 == JAX_OWNER]
+    of_rmm = [pool for pool in ids if pool // 2 == RMM_OWNER]
+    of_torch = [pool for pool in ids if pool // 2 >= TORCH_OWNER]
+    return [
+        *pool_rows(own, source.framework, source.memory),
+        *pool_rows(of_jax, "jax", "device"),
+        *pool_rows(of_rmm, "rmm"),
+        *pool_rows(of_torch, "torch", "device"),
     ]
 
 

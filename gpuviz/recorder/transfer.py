@@ -2,11 +2,11 @@
 
 import time
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpuviz.analysis.pools import JAX_OWNER, RMM_OWNER, TORCH_OWNER
 from gpuviz.data.arrays import batch_of
 from gpuviz.data.codes import OWN_THREADS
 from gpuviz.data.columns import distinct
@@ -14,7 +14,7 @@ from gpuviz.data.stream_handle import stream_row
 from gpuviz.data.tables import DEVICE_COLUMNS, REFERENCES, schemas
 from gpuviz.recorder.call_stacks import FrameResolver
 from gpuviz.recorder.host_clocks import clock_snapshot
-from gpuviz.recorder.row_batches import batch, pool_rows, thread_rows
+from gpuviz.recorder.row_batches import batch, rows_of_pools, thread_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, MutableSequence, Sequence
@@ -266,7 +266,7 @@ class Transfer:
 
     def _append_rows(self, table: str, chunk: "Chunk") -> None:
         if table == _EVENTS:
-            self._append_named("pools", chunk["pool"], self._pool_rows)
+            self._append_named("pools", chunk["pool"], partial(rows_of_pools, source=self._source))
         for column in ("thread", "holder"):
             if column in chunk:
                 self._append_named("threads", chunk[column], thread_rows)
@@ -280,18 +280,6 @@ class Transfer:
         """Return the rows that are not of gpuviz's own threads, which only collect garbage."""
         is_own = np.isin(chunk["thread"], list(self._own_threads))
         return {name: values[~is_own] for name, values in chunk.items()}
-
-    def _pool_rows(self, ids: list[int]) -> list[dict[str, Any]]:
-        own = [pool for pool in ids if pool // 2 < JAX_OWNER]
-        of_jax = [pool for pool in ids if pool // 2 == JAX_OWNER]
-        of_rmm = [pool for pool in ids if pool // 2 == RMM_OWNER]
-        of_torch = [pool for pool in ids if pool // 2 >= TORCH_OWNER]
-        return [
-            *pool_rows(own, self._source.framework, self._source.memory),
-            *pool_rows(of_jax, "jax", "device"),
-            *pool_rows(of_rmm, "rmm"),
-            *pool_rows(of_torch, "torch", "device"),
-        ]
 
     def _append_named(
         self,

@@ -67,3 +67,39 @@ class SimulatedPinnedArray(NonCopyable):
 
     def __repr__(self) -> str:
         return f"<SimulatedPinnedArray of {self.nbytes} bytes at {self.ptr:#x}>"
+
+
+def check_arrays(gpu: _core.SimulatedGpu, *arrays: SimulatedArray) -> None:
+    """Check that arrays are those of a GPU.
+
+    Raises:
+        TypeError: One is no array.
+        ValueError: One belongs to another GPU.
+    """
+    for array in arrays:
+        if not isinstance(array, SimulatedArray):
+            raise TypeError(f"array must be a SimulatedArray, got {type(array).__name__}")
+        if array.gpu is not gpu:
+            raise ValueError("array belongs to another SimulatedGPU")
+
+
+def check_pinned(
+    gpu: _core.SimulatedGpu, host: SimulatedPinnedArray | None, array: SimulatedArray
+) -> None:
+    """Check an array of a GPU, and the pinned memory that is copied from or to it, if any.
+
+    Raises:
+        TypeError: One is no array.
+        ValueError: One belongs to another GPU, or the pinned memory is smaller than the array.
+    """
+    check_arrays(gpu, array)
+    if host is None:
+        return
+    if not isinstance(host, SimulatedPinnedArray):
+        raise TypeError(f"host must be a SimulatedPinnedArray, got {type(host).__name__}")
+    if host.gpu is not gpu:
+        raise ValueError("host belongs to another SimulatedGPU")
+    if host.nbytes < array.nbytes:
+        raise ValueError(
+            f"host must have at least the array's {array.nbytes} bytes, got {host.nbytes}",
+        )

@@ -1,10 +1,8 @@
 """`SimulatedGPU`: a GPU in software, with an interface like CuPy's."""
 
 import gc
-import re
 import time
-import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpuviz import _core
@@ -13,7 +11,20 @@ from gpuviz.allocator.non_copyable import NonCopyable
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.recorder import ranges
 from gpuviz.recorder.prevention import NO_PREVENTION, Prevention
-from gpuviz.simulation.arrays import SimulatedArray, SimulatedPinnedArray
+from gpuviz.simulation.arrays import (
+    SimulatedArray,
+    SimulatedPinnedArray,
+    check_arrays,
+    check_pinned,
+)
+from gpuviz.simulation.known_gpus import announce
+from gpuviz.simulation.launch_arguments import (
+    accesses,
+    content,
+    count,
+    dimensions,
+    nanoseconds,
+)
 from gpuviz.simulation.source import DEVICE, SimulatedSource
 from gpuviz.simulation.stream import CurrentStream, SimulatedEvent, SimulatedStream
 from gpuviz.simulation.tracer import SimulatedTracer
@@ -21,19 +32,7 @@ from gpuviz.simulation.tracer import SimulatedTracer
 if TYPE_CHECKING:
     from gpuviz.recorder.tracer import TracerOptions
 
-_MODES = DICTIONARIES["launch_blocks", "mode"]
 _COPIES = DICTIONARIES["activities", "copy_kind"]
-# CuPy's elementwise functions are named after the types of their arguments; those without bits are
-# Python's scalars.
-_UFUNC = re.compile(r"cupy_\w+?__\w+$")
-_WITH_SCALAR = re.compile(r"cupy_\w+?__(\w+_)?(int|float|complex)_")
-_CONTENTS = (1 << 64) - 1
-_NS = 1e9
-_COUNTS = 1 << 32
-
-_new_gpu_hooks: "list[Callable[[SimulatedGPU], None]]" = []
-# An allocator lives as long as its arrays, which may be longer than its GPU.
-_allocators: "weakref.WeakSet[_core.CachingAllocator]" = weakref.WeakSet()
 
 
 class SimulatedGPU(NonCopyable):
@@ -85,13 +84,11 @@ class SimulatedGPU(NonCopyable):
             _core.AllocatorSettings.parse(text("settings", settings)),
         )
         self._allocator.set_last_resort(lambda: gc.collect() > 0)
-        _allocators.add(self._allocator)
         self._host_allocator = self._native.host_allocator(
             self._allocator.device, self._allocator.settings
         )
         self._current = CurrentStream(self._native, self._allocator, self._host_allocator)
-        for hook in _new_gpu_hooks:
-            hook(self)
+        announce(self, self._allocator)
 
     def __del__(self) -> None:
         # The allocator releases its memory on deletion, which would wait for all work.
@@ -181,19 +178,19 @@ class SimulatedGPU(NonCopyable):
             if isinstance(given, SimulatedArray):
                 raise TypeError(f"{each} must be a list of arrays, got an array")
         reads, writes = tuple(reads), tuple(writes)
-        self._check_own(*reads, *writes)
+        check_arrays(self._native, *reads, *writes)
         if not 0 < share <= 1:
             raise ValueError(f"share must be above 0 and at most 1, got {share}")
         kernel = _core.GpuKernel(
             name=name,
-            duration_ns=_nanoseconds("duration", duration),
+            duration_ns=nanoseconds("duration", duration),
             multiprocessors=max(1, round(share * _core.SimulatedGpu.multiprocessors)),
-            grid=_dimensions("grid", grid),
-            block=_dimensions("block", block),
-            registers=_count("registers", registers),
-            dynamic_shared_memory=_count("shared_memory", shared_memory),
-            accesses=_accesses(name, reads, writes),
-            arguments=_content(name, scalars),
+            grid=dimensions("grid", grid),
+            block=dimensions("block", block),
+            registers=count("registers", registers),
+            dynamic_shared_memory=count("shared_memory", shared_memory),
+            accesses=accesses(name, reads, writes),
+            arguments=content(name, scalars),
         )
         self.current_stream.launch(kernel)
 
@@ -218,7 +215,7 @@ class SimulatedGPU(NonCopyable):
         Raises:
             ValueError: ``host`` is smaller than the array.
         """
-        self._check_host(host, array)
+        check_pinned(self._native, host, array)
         pinned = pinned or host is not None
         self._copy("host_to_device", array.nbytes, None, array, pinned=pinned, blocking=blocking)
         self._use_host(host, blocking=blocking)
@@ -232,7 +229,7 @@ class SimulatedGPU(NonCopyable):
         blocking: bool = False,
     ) -> None:
         """Copy ``array`` to the host on the current stream; see `copy_to_device`."""
-        self._check_host(host, array)
+        check_pinned(self._native, host, array)
         pinned = pinned or host is not None
         self._copy("device_to_host", array.nbytes, array, None, pinned=pinned, blocking=blocking)
         self._use_host(host, blocking=blocking)
@@ -253,7 +250,7 @@ class SimulatedGPU(NonCopyable):
     def fill(self, array: SimulatedArray) -> None:
         """Set all bytes of ``array`` on the current stream; the host does not wait."""
         self.current_stream.check_not_capturing("a fill")
-        self._check_own(array)
+        check_arrays(self._native, array)
         self._native.fill(self.current_stream.ptr, array.ptr, array.nbytes)
 
     def synchronize(self) -> None:
@@ -262,7 +259,7 @@ class SimulatedGPU(NonCopyable):
 
     def work_on_host(self, duration: float) -> None:
         """Keep the host busy for ``duration`` seconds while the GPU continues."""
-        duration_ns = _nanoseconds("duration", duration)
+        duration_ns = nanoseconds("duration", duration)
         if self._real_time:
             time.sleep(duration)
         else:
@@ -285,7 +282,7 @@ class SimulatedGPU(NonCopyable):
 
     def record_stream(self, array: SimulatedArray, stream: SimulatedStream) -> None:
         """Delay the reuse of the memory of ``array`` until ``stream`` has passed this point."""
-        self._check_own(array)
+        check_arrays(self._native, array)
         if not isinstance(stream, SimulatedStream):
             raise TypeError(f"stream must be a SimulatedStream, got {type(stream).__name__}")
         if not stream.belongs_to(self._native):
@@ -319,26 +316,6 @@ class SimulatedGPU(NonCopyable):
         """Return a tracer of its streams for one recording."""
         return SimulatedTracer(self._native, options)
 
-    def _check_own(self, *arrays: SimulatedArray) -> None:
-        for array in arrays:
-            if not isinstance(array, SimulatedArray):
-                raise TypeError(f"array must be a SimulatedArray, got {type(array).__name__}")
-            if array.gpu is not self._native:
-                raise ValueError("array belongs to another SimulatedGPU")
-
-    def _check_host(self, host: SimulatedPinnedArray | None, array: SimulatedArray) -> None:
-        self._check_own(array)
-        if host is None:
-            return
-        if not isinstance(host, SimulatedPinnedArray):
-            raise TypeError(f"host must be a SimulatedPinnedArray, got {type(host).__name__}")
-        if host.gpu is not self._native:
-            raise ValueError("host belongs to another SimulatedGPU")
-        if host.nbytes < array.nbytes:
-            raise ValueError(
-                f"host must have at least the array's {array.nbytes} bytes, got {host.nbytes}",
-            )
-
     def _use_host(self, host: SimulatedPinnedArray | None, *, blocking: bool) -> None:
         if host is not None and host.ptr:
             stream = 0 if blocking else self.current_stream.ptr
@@ -355,7 +332,7 @@ class SimulatedGPU(NonCopyable):
         blocking: bool = False,
     ) -> None:
         self.current_stream.check_not_capturing("a copy")
-        self._check_own(*(array for array in (source, destination) if array is not None))
+        check_arrays(self._native, *(array for array in (source, destination) if array is not None))
         self._native.copy(
             self.current_stream.ptr,
             _COPIES.index(kind),
@@ -365,59 +342,3 @@ class SimulatedGPU(NonCopyable):
             pinned,
             blocking,
         )
-
-
-def _nanoseconds(name: str, seconds: float) -> int:
-    if not 1 / _NS <= seconds <= _NS:
-        raise ValueError(f"{name} must be between 1e-9 and 1e9 seconds, got {seconds}")
-    return round(seconds * _NS)
-
-
-def _dimensions(name: str, numbers: Sequence[int]) -> tuple[int, int, int]:
-    if not 1 <= len(numbers) <= 3 or not all(1 <= number < _COUNTS for number in numbers):  # noqa: PLR2004
-        raise ValueError(
-            f"{name} must have one to three numbers between 1 and {_COUNTS - 1}, got {numbers}",
-        )
-    x, y, z = (*numbers, 1, 1)[:3]
-    return x, y, z
-
-
-def _count(name: str, number: int) -> int:
-    if not 0 <= number < _COUNTS:
-        raise ValueError(f"{name} must be between 0 and {_COUNTS - 1}, got {number}")
-    return number
-
-
-def _accesses(
-    name: str,
-    reads: Iterable[SimulatedArray],
-    writes: Iterable[SimulatedArray],
-) -> list[tuple[int, int]]:
-    """Return the address and mode of each argument that is an array, in their order.
-
-    CuPy passes an array that an elementwise function updates as two arguments.
-    """
-    read, written = ([array.ptr for array in arrays] for arrays in (reads, writes))
-    if _UFUNC.match(name):
-        both = [(address, "read") for address in read] + [(address, "write") for address in written]
-        return [(address, _MODES.index(mode)) for address, mode in both if address]
-    modes = dict.fromkeys(read, "read")
-    modes |= {address: "read_write" if address in modes else "write" for address in written}
-    return [(address, _MODES.index(mode)) for address, mode in modes.items() if address]
-
-
-def _content(name: str, scalars: Iterable[float] | None) -> int:
-    """Return a number that is equal for equal scalars; 0 if they are unknown."""
-    if scalars is None and _WITH_SCALAR.match(name):
-        return 0
-    return hash(tuple(map(float, scalars or ()))) % _CONTENTS + 1
-
-
-def add_new_gpu_hook(hook: Callable[[SimulatedGPU], None]) -> None:
-    """Call ``hook`` with each new `SimulatedGPU`."""
-    _new_gpu_hooks.append(hook)
-
-
-def simulated_allocators() -> list[_core.CachingAllocator]:
-    """Return the allocators of all `SimulatedGPU` objects and their arrays."""
-    return list(_allocators)

@@ -41,7 +41,7 @@ def process(monkeypatch):
     monkeypatch.delenv(allocator.SETTINGS_VARIABLE, raising=False)
     monkeypatch.setattr(allocator, "_process", allocator._Process())
     monkeypatch.setattr(allocator, "_open_device", open_device)
-    monkeypatch.setattr(allocator, "_device_count", lambda: DEVICES)
+    monkeypatch.setattr(allocator, "device_count", lambda: DEVICES)
     monkeypatch.setattr(allocator, "current_device", lambda: state.device)
     monkeypatch.setattr(raw_memory, "current_stream", state.streams.get)
     return state
