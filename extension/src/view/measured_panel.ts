@@ -1,6 +1,6 @@
 import { counted, formatBytes, formatDuration, formatShare, formatTime } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
-import { idleText } from "../model/gpu_description.ts";
+import { idleText } from "../model/idle_texts.ts";
 import { measure, type Measurement } from "../model/measurement.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { actionButton, element } from "./dom.ts";
