@@ -1,5 +1,5 @@
 """``python -m gpuviz``: the command line."""
 
-from gpuviz.commands.cli import main
+from gpuviz.commands.main import main
 
 main()

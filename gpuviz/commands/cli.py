@@ -1,33 +1,19 @@
-"""The command ``gpuviz``: finds the verb, and prints errors as one sentence."""
+"""The verbs of the command ``gpuviz``, and their options."""
 
-import gc
-import signal
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
+from gpuviz.commands.cli_programs import demo, prove, run
 from gpuviz.commands.help import Group
 from gpuviz.commands.options import (
     FILE,
     FORMATS,
-    ProgramCommand,
-    complete_files,
     examples,
-    recording_options,
 )
-from gpuviz.commands.output import say, show_error
 from gpuviz.commands.quantities import parse_range, parse_size
-
-# A shell's exit code for a program ended by a signal: 128 plus the number.
-_BY_SIGNAL = 128
-# Some libraries swallow an exception that a signal handler raises during their imports, and Python
-# itself does in a callback of the garbage collector.
-_RAISE_AGAIN_S = 0.25
-# The exceptions that `_end` has raised, the latest last.
-_raised: list[BaseException] = []
-_OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
 @click.group(
@@ -41,123 +27,8 @@ def commands() -> None:
     """See what CuPy and PyTorch programs do to GPU memory and CUDA streams."""
 
 
-@commands.command()
-@click.option("--workload", default="kmeans", show_default=True, help="Program to show.")
-@click.option("--list", "list_only", is_flag=True, help="List the programs and exit.")
-@click.option("--tour", is_flag=True, help="Write the tour instead, a notebook: tour.ipynb.")
-@click.option("--output", type=FILE, help="Write the report here instead of opening it.")
-@click.option("--force", is_flag=True, help="Replace the output if it exists.")
-@click.option("--no-open", is_flag=True, help="Do not open a browser.")
-@examples(
-    "gpuviz demo",
-    "gpuviz demo --workload fft_filter --output run.html",
-    "gpuviz demo --tour && jupyter lab tour.ipynb",
-)
-def demo(  # noqa: PLR0913 - a value for each option
-    *, workload: str, list_only: bool, tour: bool, output: Path | None, force: bool, no_open: bool
-) -> None:
-    """Record an example CuPy program, or replay a recording of it without a GPU."""
-    from gpuviz.commands import demo as command
-
-    if tour:
-        command.write_tour(output or Path("tour.ipynb"), force=force)
-        return
-    if list_only:
-        command.print_workloads()
-        return
-    command.run(workload, output=output, force=force, open_browser=not no_open)
-
-
-@commands.command(cls=ProgramCommand, options_metavar="[OPTIONS]")
-@click.option("-o", "--output", type=FILE, help="File to record to; NAME.gpuviz by default.")
-@click.option(
-    "--children",
-    is_flag=True,
-    help="Record each process that the program starts, too, to a file each in the folder OUTPUT; "
-    "NAME.recordings by default.",
-)
-@click.option("--report", type=FILE, help="Also write an HTML report when the program ends.")
-@click.option("--live", is_flag=True, help="Show headline numbers in the terminal while it runs.")
-@click.option("--force", is_flag=True, help="Replace existing files.")
-@click.option("--quiet", is_flag=True, help="Print only warnings.")
-@click.option("--hazards", is_flag=True, help="Look for unordered operations on the same memory.")
-@click.option(
-    "--forbid-default-stream", is_flag=True, help="Look for work on the legacy default stream."
-)
-@click.option(
-    "--record-stream",
-    type=click.Choice(["off", "report", "auto"]),
-    default="off",
-    show_default=True,
-    help="Whether freed memory is reused only after other streams that use it; report only counts.",
-)
-@click.option(
-    "--poison",
-    is_flag=True,
-    help="Fill freed memory, look for later writes to it, and guard pinned memory.",
-)
-@click.option(
-    "--budget",
-    metavar="PERCENT",
-    help="Share of the time that recording streams may cost, as in 2%: they are recorded in "
-    "windows.",
-)
-@click.option("--quarantine", metavar="SIZE", help="Hold back freed memory, as in 256MiB.")
-@click.option(
-    "--shared-pool",
-    is_flag=True,
-    help="Let torch allocate from gpuviz's pool, too; its own statistics then do not work.",
-)
-@click.option(
-    "--pin-arrays",
-    is_flag=True,
-    help="Let NumPy allocate arrays in pinned memory after the import of CuPy. Copies then return "
-    "at once: what the program writes to their sources meanwhile may arrive instead.",
-)
-@click.option(
-    "--peer-access", is_flag=True, help="Let CuPy's GPUs access each other's memory directly."
-)
-@click.option(
-    "--fail",
-    is_flag=True,
-    help="Exit with 3 if a hazard is certain or probable (latent ones do not count), or if work "
-    "is on the forbidden default stream; with 4 if that cannot be judged. A program's own failure "
-    "comes first.",
-)
-@recording_options
-@click.argument(
-    "program",
-    nargs=-1,
-    type=click.UNPROCESSED,
-    required=True,
-    shell_complete=complete_files,
-    metavar="SCRIPT|-m MODULE|-c CODE [ARGS]...",
-)
-@examples(
-    "gpuviz run train.py --steps 5",
-    "gpuviz run --report run.html -m my_package.train",
-    "gpuviz run --observe --output pool.gpuviz train.py",
-    "gpuviz run --hazards --fail train.py",
-    "gpuviz run --hazards --record-stream auto train.py",
-    "gpuviz run --children --output ranks launch.py",
-)
-def run(*, program: tuple[str, ...], fail: bool, quarantine: str | None, **options: Any) -> None:
-    """Run a program like `python` and record it.
-
-    Options come before the program, and its own arguments after it. Output, tracebacks and exit
-    code are the program's own, too. Recording starts at the first allocation of CuPy or Numba,
-    when PyTorch or JAX first uses the GPU, or when Warp, PyCUDA or cuda.core is imported.
-    """
-    from gpuviz.commands import run as command
-
-    if fail and not (options["hazards"] or options["forbid_default_stream"]):
-        raise click.UsageError("--fail needs --hazards or --forbid-default-stream.")
-    held = 0 if quarantine is None else parse_size(quarantine, "--quarantine")
-    chosen = command.options_of(program, quarantine=held, fail=fail, **options)
-    if _raised:
-        # Swallowed so far. The alarm that raises it again would survive exec and end the program.
-        raise _raised[-1]
-    command.run(program, chosen, fail=fail)
+for each in (demo, run, prove):
+    commands.add_command(each)
 
 
 @commands.command()
@@ -269,27 +140,6 @@ def diff(*, before: Path, after: Path, **options: Any) -> None:
     from gpuviz.commands import diff as command
 
     command.run(before, after, **options)
-
-
-@commands.command(cls=ProgramCommand, options_metavar="[OPTIONS]")
-@click.argument(
-    "program",
-    nargs=-1,
-    type=click.UNPROCESSED,
-    required=True,
-    shell_complete=complete_files,
-    metavar="SCRIPT|-m MODULE|-c CODE [ARGS]...",
-)
-@examples("gpuviz prove train.py --steps 5")
-def prove(*, program: tuple[str, ...]) -> None:
-    """Run a program under other settings, and print what was predicted and measured.
-
-    It runs twice as it is, and once with each setting that may matter: of the allocator, of record
-    stream, and of the loading of kernels. Its output is not shown.
-    """
-    from gpuviz.commands import prove as command
-
-    command.run(program)
 
 
 @commands.command()
@@ -416,81 +266,3 @@ def doctor(*, as_json: bool, attempt: bool, calibrate: bool) -> None:
 
     if not command.run(as_json=as_json, attempt=attempt, calibrate=calibrate):
         sys.exit(1)
-
-
-def main() -> NoReturn:
-    """Run the command line; a failure is one sentence on stderr and exit code 1."""
-    from gpuviz.errors import GpuvizError
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        # The child process of a shell's `&` ignores Ctrl-C.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _end)
-    sys.unraisablehook = _show_swallowed
-    sys.meta_path.insert(0, _WithoutPandas())
-    # Imports create many objects and hardly any garbage.
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-    try:
-        commands(prog_name="gpuviz", standalone_mode=False)
-    except click.ClickException as error:
-        is_help = isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ()))
-        show_error(error, err=not is_help)
-        sys.exit(error.exit_code)
-    except click.Abort:
-        _fail("interrupted", _BY_SIGNAL + signal.SIGINT)
-    except Exception as error:
-        _end_as_signalled(error)
-        if isinstance(error, GpuvizError):
-            _fail(str(error))
-        if isinstance(error, OSError):
-            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        raise
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    sys.exit(0)
-
-
-class _WithoutPandas:
-    """Blocks the import of pandas, which no command needs and which takes pyarrow half a second."""
-
-    def find_spec(self, fullname: str, _path: object, _target: object = None) -> None:
-        if fullname in {"pandas", "dateutil"}:
-            raise ModuleNotFoundError(fullname)
-
-
-def _end(number: int, _frame: object) -> None:
-    """Raise an exception, so that no partial file is left, and again if it was swallowed."""
-    signal.signal(signal.SIGALRM, _end)
-    signal.setitimer(signal.ITIMER_REAL, _RAISE_AGAIN_S)
-    if number == signal.SIGALRM and _signalled(sys.exception()) is not None:
-        return  # it is being handled
-    if number != signal.SIGALRM:
-        is_interrupt = number == signal.SIGINT
-        _raised.append(KeyboardInterrupt() if is_interrupt else SystemExit(_BY_SIGNAL + number))
-    raise _raised[-1]
-
-
-def _signalled(error: BaseException | None) -> BaseException | None:
-    """Return what a signal raised before an error, or as the error, if it did."""
-    while error is not None and error not in _raised:
-        error = error.__context__
-    return error
-
-
-def _show_swallowed(unraisable: Any) -> None:
-    if _signalled(unraisable.exc_value) is None:
-        sys.__unraisablehook__(unraisable)
-
-
-def _end_as_signalled(error: BaseException) -> None:
-    """Exit if a signal came first: a library may fail when it cleans up after one."""
-    match _signalled(error):
-        case KeyboardInterrupt():
-            _fail("interrupted", _BY_SIGNAL + signal.SIGINT)
-        case SystemExit(code=code):
-            sys.exit(code)
-
-
-def _fail(sentence: str, code: int = 1) -> NoReturn:
-    say(f"gpuviz: {sentence}", err=True)
-    sys.exit(code)

@@ -134,7 +134,7 @@ def test_a_wheel_registers_the_command_and_the_pytest_plugin(wheel):
     entry_points = archive.read(path).decode()
 
     assert "[pytest11]\ngpuviz = gpuviz.testing.plugin" in entry_points
-    assert "gpuviz = gpuviz.commands.cli:main" in entry_points
+    assert "gpuviz = gpuviz.commands.main:main" in entry_points
 
 
 def test_a_wheel_holds_the_recordings_that_the_demo_replays(wheel):

@@ -8,7 +8,8 @@ import pytest
 
 import gpuviz
 from gpuviz.commands import demo
-from gpuviz.commands.cli import commands, main
+from gpuviz.commands.cli import commands
+from gpuviz.commands.main import main
 from gpuviz.commands.workloads import WORKLOADS
 from gpuviz.recording import Recording
 from tests.unit.recording.from_activities import Timeline

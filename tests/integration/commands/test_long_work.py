@@ -77,7 +77,7 @@ try:
     send()
     time.sleep(60)
 finally:
-    time.sleep(2 * cli._RAISE_AGAIN_S)
+    time.sleep(2 * signals.RAISE_AGAIN_S)
     os.remove("uncleaned")
 """
 SWALLOWING = """
@@ -98,7 +98,8 @@ def test_a_signal_ends_a_command_once_and_lets_it_clean_up(tmp_path, number, wri
     (tmp_path / "uncleaned").touch()
     program = f"""
 import os, sys, time, weakref, zipfile
-from gpuviz.commands import cli
+from gpuviz.commands import signals
+from gpuviz.commands.main import main
 
 def send():
     os.kill(os.getpid(), {int(number)})
@@ -109,7 +110,7 @@ def write(*_, **__):
 
 zipfile.ZipFile.writestr = write
 sys.argv = ["gpuviz", "convert", "short.gpuviz", "copy.gpuviz"]
-cli.main()
+main()
 """
     done = run([PYTHON, "-c", program], tmp_path)
 

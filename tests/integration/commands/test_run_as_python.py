@@ -169,7 +169,7 @@ def test_what_comes_before_the_program_loads_no_library(folder):
         "import os, sys\n"
         f"os.execve = lambda *_: print([name for name in {heavy} if name in sys.modules])\n"
         "sys.argv = ['gpuviz', 'run', 'script.py']\n"
-        "from gpuviz.commands.cli import main\nmain()\n"
+        "from gpuviz.commands.main import main\nmain()\n"
     )
 
     assert run([PYTHON, "-c", code], folder).stdout == "[]\n"

@@ -8,8 +8,9 @@ import sys
 import pytest
 
 import gpuviz
-from gpuviz.commands.cli import commands, main
+from gpuviz.commands.cli import commands
 from gpuviz.commands.live_view import rendered
+from gpuviz.commands.main import main
 from gpuviz.conclusions.headline_number import Number
 from gpuviz.doctor.finding import Finding
 from gpuviz.errors import FormatError
