@@ -55,7 +55,7 @@ _LEAST_COPIES = 3
 # Of the iterations; the waits of fewer are those of a program that reports its progress.
 _MOST_RARE = 0.1
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
-_TO_DEVICE = _COPY_KINDS.index("host_to_device")
+_TO_DEVICE, _TO_HOST = map(_COPY_KINDS.index, ("host_to_device", "device_to_host"))
 
 
 def find(schedule: "Schedule") -> "Iterator[Finding]":
@@ -148,11 +148,12 @@ def _is_own(schedule: "Schedule", waits: Waits) -> bool:
 
 
 def _only_uploads(schedule: "Schedule", waits: Waits) -> bool:
-    """Return whether all copies of the line are from the host."""
+    """Return whether the line copies from the host and not to it."""
     is_own = schedule.kind == COPY
     is_own[waits.work] = False
     kinds = codes(schedule.recording.tables["activities"]["copy_kind"], _COPY_KINDS)
-    return bool(is_own.any() and (kinds[schedule.rows[is_own]] == _TO_DEVICE).all())
+    kinds = kinds[schedule.rows[is_own]]
+    return bool((kinds == _TO_DEVICE).any() and not (kinds == _TO_HOST).any())
 
 
 def _change(schedule: "Schedule", waits: Waits) -> str:
@@ -163,8 +164,9 @@ def _change(schedule: "Schedule", waits: Waits) -> str:
         )
     if waits.is_copy and _only_uploads(schedule, waits):
         return (
-            "Copy to the GPU without waiting: from pinned memory, asynchronously. Pass a number to "
-            "the operation itself instead of an array of one element, or make the array on the GPU."
+            "Copy what never changes once, before the loop, and the rest without waiting: from "
+            "pinned memory, asynchronously. Pass a number to the operation itself instead of an "
+            "array of one element, or make the array on the GPU."
         )
     if waits.is_copy:
         return (

@@ -551,13 +551,31 @@ def uploads_a_table(gpu):
     steps(gpu, read=lambda _: gpu.copy_to_device(table, blocking=True))
 
 
-def test_uploads_that_wait_are_advised_to_copy_without_waiting():
-    (finding,) = found(uploads_a_table, "R41")
+def uploads_a_table_beside_copies_within_the_gpu(gpu):
+    table, x = gpu.empty(1 << 17), gpu.empty(1 << 17)
+    steps(gpu, read=lambda _: (gpu.copy(x, table), gpu.copy_to_device(table, blocking=True)))
+
+
+def uploads_a_table_and_reads_results(gpu):
+    table = gpu.empty(1 << 17)
+    steps(gpu, read=lambda x: (gpu.copy_to_device(table), gpu.copy_to_host(x)), array=4096)
+
+
+@pytest.mark.parametrize("program", [uploads_a_table, uploads_a_table_beside_copies_within_the_gpu])
+def test_uploads_that_wait_are_advised_to_copy_without_waiting(program):
+    (finding,) = found(program, "R41")
 
     assert finding.change == (
-        "Copy to the GPU without waiting: from pinned memory, asynchronously. Pass a number to the "
-        "operation itself instead of an array of one element, or make the array on the GPU."
+        "Copy what never changes once, before the loop, and the rest without waiting: from pinned "
+        "memory, asynchronously. Pass a number to the operation itself instead of an array of one "
+        "element, or make the array on the GPU."
     )
+
+
+def test_a_line_that_reads_as_well_is_advised_to_read_later():
+    (finding,) = small(uploads_a_table_and_reads_results, "R41")
+
+    assert finding.change.startswith("Keep the value on the GPU and read it")
 
 
 def evolves(gpu, *, uploads=True):
