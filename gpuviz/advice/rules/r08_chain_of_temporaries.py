@@ -1,6 +1,5 @@
 """R08: elementwise operations pass arrays on that one kernel for all of them would not need."""
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from gpuviz.advice.evidence import Line
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.fusion.fused_code import fused_code
 from gpuviz.advice.fusion.fusion import Groups, fusible
+from gpuviz.advice.fusion.reduction_kernels import least_durations, reduction_kernel
 from gpuviz.advice.host.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.kernels.kernel_times import thread_ns
@@ -19,8 +19,6 @@ from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.source.call_paths import operations_of
 from gpuviz.analysis.launches import stacks_of
-from gpuviz.data.columns import plain
-from gpuviz.data.strings import are_named
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
 
 if TYPE_CHECKING:
@@ -36,8 +34,9 @@ RULES = (
         "pass arrays on that nothing else uses, also to a reduction, or at least four rounds of a "
         "loop update one array from the same ones; the saving of time assumes one launch of a "
         "kernel that takes as long as its remaining arrays at their highest rate, or as its "
-        "elements take at least and what is computed beyond that; along an axis, at least as long "
-        "as a `ReductionKernel` takes for as many elements",
+        "elements take at least and what is computed beyond that; where CUB reduces along an axis, "
+        "or arrays are broadcast, at least as long as a `ReductionKernel` takes for as many "
+        "elements, unless a matrix product adds up the products",
         "`cupy.fuse`, `ElementwiseKernel`: the finding has the code of short expressions",
     ),
 )
@@ -49,10 +48,6 @@ _SHORTEST_NS = 5_000
 _LAUNCH_NS = 10_000
 _BYTES_EACH_NS = 2_000
 _MOST_LINES = 8
-# CUB's reductions along an axis, and what an element costs a `cupy.ReductionKernel` instead (134
-# million of them, 8 to a result, on an H100 and an H200).
-_ALONG_AN_AXIS = re.compile(r"\bDevice\w*SegmentedReduceKernel\b")
-_REDUCED_NS = 5.5e-3
 
 
 def find(device: DeviceBlocks) -> "Iterator[Finding]":
@@ -168,17 +163,14 @@ def _change(device: DeviceBlocks, groups: Groups, lines: tuple[Line, ...]) -> st
             "your own."
         )
     what = "the expression" if len(lines) == 1 else "these lines"
-    is_reduced = bool((groups.launch < 0).any())
-    how = (
-        "`cupy.ReductionKernel` or a kernel of your own"
-        if is_reduced
-        else "`cupy.fuse` or `cupy.ElementwiseKernel`"
-    )
+    advice = f"Make one kernel of {what}, with `cupy.fuse` or `cupy.ElementwiseKernel`."
+    if (groups.launch < 0).any():
+        advice = reduction_kernel(device, groups).advice(what)
     code = fused_code(device, groups)
     example = f" Such as `{code}`." if code else ""
     if code and device.elementwise.is_update[groups.launch[groups.group == groups.group[0]]].any():
         example += " Its output is the array that it updates."
-    return f"Make one kernel of {what}, with {how}.{example}"
+    return f"{advice}{example}"
 
 
 def _lines(device: DeviceBlocks, groups: Groups, duration: "NDArray[Any]") -> tuple[Line, ...]:
@@ -223,16 +215,12 @@ def _fused_durations(
     computed = duration - np.maximum(np.maximum(groups.moved / fastest, threads), _EMPTY_NS)
     remaining = np.bincount(group, groups.moved - groups.passed)
     total = np.bincount(group, duration)
-    least = np.bincount(group, np.maximum(computed, 0))
     # A kernel that reduces has fewer threads than elements.
     once = np.zeros(len(total))
     np.maximum.at(once, group, threads)
     once[group[groups.launch < 0]] = 0
-    names = plain(device.recording.tables["activities"]["name"])[groups.activity]
-    along = are_named(device.recording.tables, names, _ALONG_AN_AXIS.search)
-    reduced = np.zeros(len(total))
-    np.maximum.at(reduced, group, elements * _REDUCED_NS)
-    least = np.maximum(least, np.where(np.bincount(group, along) > 0, reduced, 0))
+    least = np.bincount(group, np.maximum(computed, 0))
+    least = least_durations(device, groups, elements, least)
     fused = np.minimum(np.maximum(remaining / fastest, np.maximum(least + once, _EMPTY_NS)), total)
     shares: NDArray[Any] = (duration * (fused / np.maximum(total, 1))[group]).astype(np.int64)
     return shares
