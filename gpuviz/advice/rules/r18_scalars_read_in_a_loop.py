@@ -9,6 +9,7 @@ from gpuviz.advice.source.convergence import ends_loop
 from gpuviz.advice.source.libraries import conversion_to_host, is_of
 from gpuviz.advice.waits.checked_results import always_checks, is_of_others, reads_value, unchecked
 from gpuviz.advice.waits.chosen_places import chooses_places
+from gpuviz.advice.waits.compared_elements import compared_one_by_one
 from gpuviz.advice.waits.fetches import ASKED_EACH, fetches
 from gpuviz.data.once import Once
 from gpuviz.quantities import format_count
@@ -31,10 +32,11 @@ RULES = (
         "that around the line that calls its function "
         "if the function returns or yields the value, nor takes it as the size of an array, of a "
         "part, of a grid or of a loop, nor chooses by it which array or part its next launches "
-        "use, unless a loop of at least 100 rounds only decides by it whether to go on: then nine "
-        "of ten reads count; the saving is without these calls and copies, without the kernels of "
-        "the line that decides about a loop, and without the Python before them, "
-        "which is taken for that of a launch",
+        "use, unless Python's `max` or `min` reads the elements of an array to compare them, or a "
+        "loop of at least 100 rounds only decides by it whether to go on: then nine of ten reads "
+        "count; the saving is without these calls and copies, without the kernels that compare "
+        "elements, or those of the line that decides about a loop, and without the Python before "
+        "them, which is taken for that of a launch",
         "leave the values on the GPU, or read them after the loop",
     ),
 )
@@ -54,6 +56,10 @@ _OF_CHECKS = (
     "loop, or every few iterations."
 )
 _OF_ELEMENTS = "Convert the whole array once ({whole}), and take the numbers from the result."
+_OF_COMPARISONS = (
+    "Python's `{0}` takes the elements one by one, with a launch and a copy for each. Let the GPU "
+    "compare them: `{1}.{0}()`, or `{2}.stack({1}).{0}()` of a list."
+)
 _OF_LOOPS = (
     f"Check only every {ASKED_EACH}th round, as in `if k % {ASKED_EACH} == 0`, and compute what "
     f"decides only then: the loop runs at most {ASKED_EACH - 1} more rounds, which the saving does "
@@ -86,7 +92,11 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     for found in scalars(schedule):
         line = found.line(schedule)
         count = format_count(found.count(schedule))
-        if found.are_elements(schedule):
+        if found.comparing:
+            library = "torch" if is_of(schedule.recording, "torch") else "cupy"
+            does = f"compares {format_count(len(found.counting))} elements one by one"
+            advice = _OF_COMPARISONS.format(*found.comparing, library)
+        elif found.are_elements(schedule):
             whole = conversion_to_host(schedule.recording)
             does = f"reads {count} numbers one by one"
             advice = _OF_ELEMENTS.format(whole=whole)
@@ -117,6 +127,9 @@ def _needless(schedule: "Schedule", found: "Fetches") -> "Fetches | None":
     """Return the reads that the program can leave out; None if it needs all of them."""
     if not found.is_scalar:
         return None
+    compared = compared_one_by_one(schedule, found)
+    if compared is not None:
+        return compared
     if not decides(schedule.recording, found.stack):
         return found if _is_needless(schedule, found) else None
     is_asked = found.count(schedule) >= _LEAST_ROUNDS and ends_loop(schedule.recording, found.stack)

@@ -70,6 +70,8 @@ class Fetches:
         is_scalar: Whether the program itself reads a number again and again, after new work.
         ends_loop: Whether these are the reads that a loop can leave out which asks less often
             whether to go on.
+        comparing: Python's function that compares the elements of an array for which it reads them,
+            and the array; empty of others.
     """
 
     copies: "NDArray[Any]"
@@ -80,6 +82,7 @@ class Fetches:
     is_size: bool
     is_scalar: bool
     ends_loop: bool = False
+    comparing: tuple[str, ...] = ()
 
     def asked_less_often(self, schedule: Schedule) -> "Fetches":
         """Return what is left out if a loop asks only in one of ten rounds: reads and kernels."""

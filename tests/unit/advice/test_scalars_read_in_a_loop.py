@@ -11,6 +11,7 @@ from gpuviz.advice.findings import findings
 from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
 from tests.examples import examples
+from tests.unit.advice.programs import without_frames
 from tests.unit.advice.timed_programs import timed
 
 STEPS = 30
@@ -165,3 +166,63 @@ def test_a_copy_to_pinned_memory_is_read_if_the_host_waits_in_the_next_call(prog
     found = findings(timed(program), small=True)
 
     assert ("R18" in {each.rule for each in found}) == is_said
+
+
+class Element:
+    """An element of an array of CuPy: a comparison launches a kernel and reads its result."""
+
+    def __init__(self, gpu, x):
+        self.gpu, self.x = gpu, x
+
+    def __gt__(self, _):
+        self.gpu.work_on_host(5e-6)
+        self.gpu.launch("cupy_greater__float32_float32_bool", duration=1e-6, reads=[self.x])
+        self.gpu.work_on_host(5e-6)
+        self.gpu.copy_to_host(self.x)
+        return False
+
+
+def largest(*, elements, instead=None):
+    """Return a loop that compares so many elements after each kernel."""
+
+    def program(gpu):
+        x = gpu.empty(8)
+        power, best = [Element(gpu, x)] * elements, Element(gpu, x)
+        for _ in range(STEPS):
+            gpu.work_on_host(20e-6)
+            gpu.launch("errors", duration=50e-6, writes=[x])
+            if instead is not None:
+                instead(gpu, best, x)
+            else:
+                best = max(power)
+
+    return program
+
+
+def told(program):
+    recording = without_frames(timed(program), "Element.__gt__")
+    return [each for each in findings(recording, small=True) if each.rule == "R18"]
+
+
+def test_elements_that_python_compares_one_by_one_are_to_be_compared_by_the_gpu():
+    program = largest(elements=33)
+    saved = timed(program).duration_ns - timed(largest(elements=1)).duration_ns
+    (finding,) = told(program)
+
+    assert finding.title.startswith("`best = max(power)` compares 960 elements one by one")
+    assert finding.change == (
+        "Python's `max` takes the elements one by one, with a launch and a copy for each. Let the "
+        "GPU compare them: `power.max()`, or `cupy.stack(power).max()` of a list."
+    )
+    assert finding.saved_ns == pytest.approx(saved, rel=0.1)
+
+
+def reads_larger_values(gpu, best, x):
+    _ = max(best, Element(gpu, x)), gpu.synchronize()
+
+
+@pytest.mark.parametrize(
+    "program", [largest(elements=4), largest(elements=1, instead=reads_larger_values)]
+)
+def test_a_few_values_that_python_compares_are_scalars(program):
+    assert all("compares" not in each.title for each in told(program))
