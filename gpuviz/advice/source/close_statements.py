@@ -26,6 +26,9 @@ _PART = re.compile(r"(?:[^;\"']|\"[^\"]*\"|'[^']*')+")
 _ASSERTION = re.compile(r"^assert\b(.*)")
 # It tells nothing about a value.
 _IDENTITY = re.compile(r"[\w.]+\s+is\s+(?:not\s+)?None\b")
+# What begins or ends strings, comments and brackets, and colons.
+_TOKEN = re.compile(r"\"{3}|'{3}|[\"'#:()\[\]{}]")
+_LONG_QUOTES = ("", '"""', "'''")
 # `a if condition else b`, and the conditions of comprehensions.
 _INLINE = re.compile(r"\bif\b(.+?)(?:\belse\b|[\])}]|$)")
 
@@ -167,32 +170,50 @@ def close_statements(frame: "dict[str, Any]") -> CloseStatements:
     if not 0 <= place < len(lines) or not lines[place].strip():
         return CloseStatements((_statement(frame["source"]),), 0)
     first = max(place - _CLOSE, 0)
+    shown = lines[first : place + _CLOSE + 1]
+    # The text may begin within a string; a line that runs is not within one.
+    begins_in = next(
+        (each for each in _LONG_QUOTES if not _quote(shown[: place - first], each)), ""
+    )
     statements: list[Statement] = []
     own = 0
-    for begin, text in _joined(lines[first : place + _CLOSE + 1]):
+    for begin, text in _joined(shown, begins_in):
         if first + begin <= place:
             own = len(statements)
         statements.append(_statement(text, frame["context_line"] + first + begin))
     return CloseStatements(tuple(statements), own)
 
 
-def _joined(lines: list[str]) -> "Iterator[tuple[int, str]]":
-    """Yield the number of the first line and the text of each statement."""
-    begin, text, depth = 0, "", 0
+def _quote(lines: list[str], begins_in: str) -> str:
+    """Return the quotes of the string that some lines end in; empty outside of one."""
+    quote = begins_in
+    for line in lines:
+        _, _, quote = _brackets(line, quote)
+    return quote
+
+
+def _joined(lines: list[str], begins_in: str) -> "Iterator[tuple[int, str]]":
+    """Yield the number of the first line and the text of each statement.
+
+    Without most of the text of strings that go on in further lines, such as the source of a kernel.
+    """
+    begin, text, depth, quote, is_cut = 0, "", 0, begins_in, bool(begins_in)
     for number, line in enumerate(lines):
-        bare = line.strip()
-        if not bare or bare.startswith("#"):
+        end = _string_end(line, 0, quote) if quote else 0
+        bare = f"{quote}{line[max(end, 0) :].strip()}"
+        if end < 0 or not bare or bare.startswith("#"):
             continue
         if text:
             text = f"{text} {bare}"
         else:
             begin, text = number, line
-        opened, _ = _brackets(line)
+        opened, _, quote = _brackets(line[end:])
         depth += opened
-        if depth <= 0:
-            yield begin, text
-            text, depth = "", 0
-    if text:
+        if depth <= 0 and not quote:
+            if not is_cut:
+                yield begin, text
+            text, depth, is_cut = "", 0, False
+    if text and not is_cut:
         yield begin, text
 
 
@@ -200,7 +221,7 @@ def _statement(line: str, number: int = 0) -> Statement:
     text = line.strip()
     indentation = len(line) - len(line.lstrip())
     found = _KEYWORD.match(text)
-    _, colon = _brackets(text)
+    _, colon, _ = _brackets(text)
     if found is None or colon < 0:
         return Statement(text, indentation, "", "", number)
     body = text[colon + 1 :].partition("#")[0].strip()
@@ -208,20 +229,37 @@ def _statement(line: str, number: int = 0) -> Statement:
     return Statement(body, indentation, found[1], head, number)
 
 
-def _brackets(text: str) -> tuple[int, int]:
-    """Return how many brackets a text opens, and the place of its first colon outside of them."""
-    depth, colon, quote = 0, -1, ""
-    for place, letter in enumerate(text):
+def _string_end(text: str, begin: int, quote: str) -> int:
+    """Return the place after the end of a string; -1 if it goes on."""
+    found = re.compile(rf"(?:\\.|[^\\])*?{quote}").match(text, begin)
+    return found.end() if found else -1
+
+
+def _brackets(text: str, quote: str = "") -> tuple[int, int, str]:
+    """Return how many brackets a line opens, and the place of its first colon outside of them.
+
+    And the quotes of the string that goes on in the next line; empty without one.
+
+    Args:
+        text: The line.
+        quote: The quotes of the string that it begins in.
+    """
+    depth, colon, place = 0, -1, 0
+    while True:
         if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "'\"":
-            quote = letter
-        elif letter == "#":
-            break
-        elif letter in "([{":
+            place = _string_end(text, place, quote)
+            if place < 0:
+                return depth, colon, quote if quote in _LONG_QUOTES else ""
+            quote = ""
+        found = _TOKEN.search(text, place)
+        if found is None or found[0] == "#":
+            return depth, colon, ""
+        sign, place = found[0], found.end()
+        if sign[0] in "'\"":
+            quote = sign
+        elif sign in "([{":
             depth += 1
-        elif letter in ")]}":
+        elif sign in ")]}":
             depth -= 1
-        elif letter == ":" and not depth and colon < 0:
-            colon = place
-    return depth, colon
+        elif not depth and colon < 0:
+            colon = found.start()

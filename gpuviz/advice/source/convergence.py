@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 _CHANGES = re.compile(r"[^=]*?[-+*/@%&|^]=")
-_ENDS = re.compile(r"(?:break|return)\b")
+_ENDS = re.compile(r"(?:break|return|raise)\b")
 
 
 def ends_loop(recording: "RecordingData", stack: int) -> bool:

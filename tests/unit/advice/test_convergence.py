@@ -44,6 +44,30 @@ def by_a_break(gpu):
             break
 
 
+def by_an_exception(gpu):
+    solver = Solver(gpu)
+    for _ in range(solver.rounds):
+        solver.step()
+        if solver.error() < 0:
+            raise FloatingPointError
+        if solver.left == 0:
+            break
+
+
+# The last line of a string that goes on has one more or one fewer quotes than the first.
+KERNEL = ("""extern "C" __global__ void step(float* x) {
+    if (x[0] < 0) { x[0] = 0; }  // It's positive.
+    x[0] = 0.5f * x[0]; }""", "step")  # fmt: skip
+
+
+def below_the_source_of_a_kernel(gpu):
+    solver = Solver(gpu)
+    for _ in range(solver.rounds):
+        solver.step()
+        if solver.error() == 0:
+            break
+
+
 def residual(solver):
     return float(solver.error())
 
@@ -115,7 +139,16 @@ def of_a_few_rounds(gpu):
 
 
 @pytest.mark.parametrize(
-    "program", [in_the_head, by_a_name, by_a_break, by_a_function, in_one_line]
+    "program",
+    [
+        in_the_head,
+        by_a_name,
+        by_a_break,
+        by_an_exception,
+        below_the_source_of_a_kernel,
+        by_a_function,
+        in_one_line,
+    ],
 )
 def test_a_loop_that_asks_whether_to_go_on_can_ask_less_often(program):
     (finding,) = found(program, "R18")
