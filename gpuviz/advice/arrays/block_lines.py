@@ -82,6 +82,13 @@ class BlockLines:
             uses[line] = known + count, max(before, place)
         return max(uses, key=lambda line: uses[line])
 
+    def have_one_last_line(self, blocks: "NDArray[Any]") -> bool:
+        """Return whether one line of the program last uses all of some blocks."""
+        calls = self._used.last[self._device.number[blocks]]
+        used = np.stack([self._device.site[blocks], stacks_of(self._recording.tables, calls)])
+        rows = np.unique(used, axis=1, return_index=True)[1].tolist()
+        return len({self.line_of_use(int(blocks[row]), int(calls[row])) for row in rows}) == 1
+
     def named_use(self, block: int, call: int) -> str:
         """Return the line of a block's use by a row of ``api_calls``, for a sentence.
 

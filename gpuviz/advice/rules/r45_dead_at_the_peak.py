@@ -66,6 +66,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             is_within
             and _is_map(len(blocks), kept_since(device, blocks))
             and are_used_together(device, blocks)
+            and device.lines.have_one_last_line(blocks)
         ):
             yield _mapped(device, blocks, change, device.after_lines(device.last_known))
         elif not device.is_stuck[blocks].any() and not device.is_for_later[blocks].all():
@@ -152,8 +153,8 @@ def _finding(
     advice = (
         f"Delete {deleted.variable} (`del`) {when}."
         if is_one
-        else f"Keep no reference to them {when}: variables, or a list that collects the arrays of "
-        "a loop."
+        else f"Drop all references to them {when}: delete variables (`del`), and remove the arrays "
+        "from lists."
     )
     same = device.at_peak & (device.stack == device.stack[blocks[0]])
     others = int(np.count_nonzero(same)) - 1

@@ -27,7 +27,7 @@ RULES = (
         "after the last work that uses them has ended, and newer parameters, which are used later, "
         "have been made since; at least two of these kinds are among them; parameters count if "
         "they are of several models, used one after the other: a single one may be the best so far",
-        "keep no references to earlier models and their optimizers, such as in a list",
+        "drop all references to earlier models and their optimizers, such as in a list",
     ),
 )
 
@@ -103,8 +103,8 @@ def _finding(
         f"{kinds[-1]}.",
         reason=f"Their last work had ended when {named(newer.site, newer.source)} made the model "
         "that is used now.",
-        change="Keep no references to earlier models and their optimizers: variables, or a list "
-        "that collects them beside the results. Of the best model, keep a copy of its "
+        change="Drop all references to earlier models and their optimizers: variables, and lists "
+        "that collect them beside the results. Of the best model, keep a copy of its "
         "`state_dict()`, which has no gradients, or save it.",
         certainty="likely",
         device=device.device,

@@ -218,8 +218,8 @@ def test_several_arrays_of_a_line_are_dropped_rather_than_deleted():
 
     assert finding.saved_bytes == saved(collects, lambda gpu: collects(gpu, keep=False)) == 64 * MIB
     assert finding.change == (
-        "Keep no reference to them after `kept = [step(gpu, weights) for _ in range(4)]`: "
-        "variables, or a list that collects the arrays of a loop."
+        "Drop all references to them after `kept = [step(gpu, weights) for _ in range(4)]`: "
+        "delete variables (`del`), and remove the arrays from lists."
     )
 
 

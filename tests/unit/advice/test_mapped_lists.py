@@ -146,6 +146,26 @@ def test_a_list_that_each_round_maps_is_replaced_one_by_one(program, fixed, by):
     assert [each for each in found(fixed, "R45") if "makes a new array" in each.title] == []
 
 
+def places(gpu, array):
+    order = gpu.empty(32 * MIB)
+    gpu.launch("sort", duration=1e-4, reads=[array], writes=[order])
+    return order
+
+
+def ranks_what_it_draws(gpu):
+    state, x, y, z = (gpu.empty(16 * MIB) for _ in range(4))
+    gpu.launch("draw", duration=1e-4, reads=[state], writes=[x, y, z])
+    ranked = [step(gpu, "rank", places(gpu, each)) for each in (x, y, z)]
+    gpu.launch("show", duration=1e-4, reads=ranked)
+
+
+def test_an_array_of_the_same_line_that_another_one_uses_last_is_not_mapped():
+    first, *_ = found(ranks_what_it_draws, "R45")
+
+    assert first.title.startswith("64.0 MiB from `state, x, y, z = ")
+    assert first.title.endswith("is still allocated at the peak, where nothing uses it any more.")
+
+
 def sharpened_twice(gpu, array):
     edges = step(gpu, "edges", array)
     return step(gpu, "sharpen", edges)
