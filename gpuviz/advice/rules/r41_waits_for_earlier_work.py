@@ -17,7 +17,7 @@ from gpuviz.advice.training.anomaly_tests import anomaly_tests
 from gpuviz.advice.waits.chosen_places import chooses_places
 from gpuviz.advice.waits.fetches import fetch_of
 from gpuviz.advice.waits.needed_results import is_needed_by_all
-from gpuviz.advice.waits.reused_buffers import waits_to_reuse
+from gpuviz.advice.waits.reused_buffers import waits_for_results, waits_to_reuse
 from gpuviz.advice.waits.waits import Waits, longest_waits, longest_without, without_waits
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.main_loop import host_spans, regular_from
@@ -172,6 +172,12 @@ def _change(schedule: "Schedule", waits: Waits) -> str:
         return (
             "Keep the value on the GPU and read it when the program needs it: after the loop, or "
             "every few iterations. Until then the host can launch the next work."
+        )
+    if waits_for_results(schedule, waits):
+        return (
+            "The host waits there for a copy to it. Launch the next work before the wait, so that "
+            "the GPU works while the host reads the result. The next copy then needs another "
+            "buffer."
         )
     change = (
         "Wait only where the host needs the result, so that it can launch the next work "

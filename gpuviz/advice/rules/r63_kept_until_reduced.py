@@ -251,7 +251,7 @@ def _finding(
             "generator or the hook, and keep no list of them."
         )
     elif is_joined:
-        title = f"{size} of the peak is kept until {line} joins the arrays and reduces them."
+        title = f"{size} of the peak is kept until {line} joins the arrays, which are only reduced."
         reason = (
             f"Nothing else uses {these}. What is computed from the joined ones, element by "
             "element, is only reduced to at most an eighth of their bytes, and each can be "

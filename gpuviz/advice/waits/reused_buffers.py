@@ -83,6 +83,17 @@ def waits_to_reuse(schedule: "Schedule", waits: "Waits") -> bool:
     return bool(length[needed].sum() >= _LEAST_SHARE * length.sum())
 
 
+def waits_for_results(schedule: "Schedule", waits: "Waits") -> bool:
+    """Return whether a line mostly waits for copies to the host, which it may read then."""
+    awaited = _awaited(schedule, waits.calls)
+    work = np.array([awaited.get(call, _NEVER) for call in waits.calls.tolist()], np.int64)
+    kinds = codes(schedule.recording.tables["activities"]["copy_kind"], _COPY_KINDS)
+    copies = (work >= 0) & (schedule.kind[work] == COPY)
+    copies &= kinds[schedule.rows[work]] == _TO_HOST
+    length = waits.end - waits.begin
+    return bool(2 * length[copies].sum() > length.sum())
+
+
 def _first_since(launched: "NDArray[Any]", time: int) -> int:
     """Return the first of some times in order that is not before a time; -1 without one."""
     place = int(np.searchsorted(launched, time))

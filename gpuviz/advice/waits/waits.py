@@ -153,13 +153,14 @@ def without_waits(schedule: Schedule, waits: Waits) -> RemovedWaits:
     time_ns = waits.time_on(schedule)
     launched = stacks_of(recording.tables, schedule.call[waits.work])
     behind = longest_lines(recording, launched, time_ns)
+    most_ns = np.bincount(line_numbers(recording, launched), time_ns).max()
     longest = waits.work[int(np.argmax(time_ns))]
     rows = waits.rows[np.argsort(waits.begin - waits.end, kind="stable")[:_MOST_ROWS]]
     return RemovedWaits(
         waited_ns=waited_ns,
         lines=(line_of(recording, waits.stack, format_duration(waited_ns)), *behind),
         device=int(schedule.device[longest]),
-        reason=_reason(schedule, waits, behind[0], saved_ns),
+        reason=_reason(schedule, waits, behind[0], saved_ns, is_alone=most_ns <= waited_ns),
         evidence=Evidence(
             "host_waits",
             tuple(np.sort(rows).tolist()),
@@ -223,7 +224,10 @@ def _longest(schedule: Schedule) -> "Iterator[Waits]":
             )
 
 
-def _reason(schedule: Schedule, waits: Waits, longest: Line, saved_ns: int) -> str:
+def _reason(
+    schedule: Schedule, waits: Waits, longest: Line, saved_ns: int, *, is_alone: bool
+) -> str:
+    """Return what was waited for; work that overlaps takes longer in all than the waits."""
     transfer = (
         f" The copies themselves take {format_duration(waits.transfer_ns)}."
         if waits.is_copy and waits.transfer_ns
@@ -236,7 +240,8 @@ def _reason(schedule: Schedule, waits: Waits, longest: Line, saved_ns: int) -> s
         else "The GPU is busy during the waits and hardly idle after them, so that removing them "
         "saves almost nothing."
     )
-    of_line = "" if longest.site == NO_STACK else f", {longest.amount} of it for {text_of(longest)}"
+    share = f"{longest.amount} of it" if is_alone else "mostly"
+    of_line = "" if longest.site == NO_STACK else f", {share} for {text_of(longest)}"
     return (
         f"The host waits in {format_counted(len(waits.rows), 'call')} for work that was launched "
         f"before{of_line}.{transfer} {after}"

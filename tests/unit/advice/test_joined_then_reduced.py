@@ -123,7 +123,7 @@ def test_arrays_that_are_joined_to_be_reduced_are_found_and_following_saves_what
     assert finding.saved_bytes == pytest.approx(saved, abs=2 * SIZE)
     assert finding.title == (
         f"{(PATHS - 1) * SIZE / MIB:.1f} MiB of the peak is kept until "
-        "`whole = shares.joined(paths)` joins the arrays and reduces them."
+        "`whole = shares.joined(paths)` joins the arrays, which are only reduced."
     )
     assert waiting(at_once) == []
 

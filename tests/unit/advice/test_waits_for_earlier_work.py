@@ -351,8 +351,8 @@ def test_a_synchronization_is_found_and_removing_it_saves_what_was_predicted():
     assert finding.saved_ns == pytest.approx(measured, rel=0.2)
     assert "The copies" not in finding.reason
     assert finding.change == (
-        "Wait only where the host needs the result, so that it can launch the next work meanwhile. "
-        "Work on one stream runs in order without synchronization."
+        "The host waits there for a copy to it. Launch the next work before the wait, so that the "
+        "GPU works while the host reads the result. The next copy then needs another buffer."
     )
 
 
@@ -371,7 +371,25 @@ def test_another_stream_is_told_to_wait_for_an_event():
 
     (first, *_) = found(hands_over, "R41")
 
+    assert first.change.startswith("Wait only where the host needs the result")
     assert first.change.endswith("`other.wait_event(stream.record())`.")
+
+
+def test_work_that_overlaps_takes_longer_than_the_wait_for_it():
+    def waits_for_both(gpu):
+        streams = [gpu.Stream(non_blocking=True) for _ in range(2)]
+        x = [gpu.empty(1 << 20) for _ in streams]
+        for _ in range(STEPS):
+            for stream, array in zip(streams, x, strict=True):
+                with stream:
+                    gpu.launch("make", duration=1e-3, writes=[array], share=0.4, grid=(52,))
+            gpu.synchronize()
+            gpu.work_on_host(400e-6)
+            gpu.launch("use", duration=1e-5, reads=x)
+
+    (finding, *_) = small(waits_for_both, "R41")
+
+    assert "that was launched before, mostly for `gpu.launch(" in finding.reason
 
 
 def reports(gpu, *, every=1):
