@@ -1,25 +1,35 @@
 """When a program can delete an array that it no longer needs, and what else keeps it until then."""
 
+import re
 from dataclasses import dataclass
+from itertools import dropwhile, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuviz.advice.finding import is_of_backward, named
-from gpuviz.advice.source.close_statements import close_statements
+from gpuviz.advice.source.close_statements import close_statements, statements_around
+from gpuviz.advice.source.named_values import assigned
+from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from numpy.typing import NDArray
 
     from gpuviz.advice.arrays.device_blocks import DeviceBlocks
     from gpuviz.advice.evidence import Line
+    from gpuviz.advice.source.close_statements import CloseStatements, Statement
+    from gpuviz.data.call_stacks import Frame
 
 BY_CALLER = " The caller must not keep it either, as in `f(make())`."
 _ENTERS = ("__enter__", "__aenter__")
 _ON_RETURN = " The generator must not keep it either: `del` after its `yield`."
+_NAMED_LATER = " {} still names `{}`: take what it needs, such as the shape, before the `del`."
+_INSTEAD = ("else", "elif", "except")
+_VARIABLE = re.compile(r"\s*(\w+)\s*=(?!=)")
 _WITHOUT_NAME = (
     " The generator must not keep it either until it goes on: yield it without a variable, as in "
     "`yield make()`."
@@ -67,6 +77,53 @@ def deletion(device: "DeviceBlocks", blocks: "NDArray[Any]") -> Deletion:
     else:
         when = f"after {after}"
     return Deletion(variable, after, when)
+
+
+def named_later(device: "DeviceBlocks", block: int) -> str:
+    """Return what to do about a later line that names an array after its last use; empty if none.
+
+    Such as for its shape: the line would fail without the variable. That counts where the function
+    that uses the array last has assigned it to a name, up to where it assigns to the name again.
+    """
+    recording, number = device.recording, int(device.number[block])
+    stacks = recording.call_stacks
+    used = stacks_of(recording.tables, device.used.last[number : number + 1])
+    makers = {_function(each): each.source for each in stacks.user_frames(device.stack[block])}
+    user = next(
+        (each for each in stacks.user_frames(int(used[0])) if _function(each) in makers), None
+    )
+    name = _VARIABLE.match(makers[_function(user)]) if user is not None else None
+    if user is None or name is None:
+        return ""
+    close = statements_around(recording, user)
+    mention = re.compile(rf"(?<![.\w]){name[1]}\b(?!\s*=[^=])")
+    for each in _later(close):
+        if mention.search(f"{each.head} {each.text}"):
+            shown = f"{each.keyword} {each.head}: {each.text}" if each.keyword else each.text
+            goes_on = each.text.startswith(("del ", "return", "yield"))
+            return "" if goes_on else _NAMED_LATER.format(named("", shown.strip()), name[1])
+        if name[1] in assigned(each):
+            return ""
+    return ""
+
+
+def _later(close: "CloseStatements") -> "Iterator[Statement]":
+    """Yield the statements after a line in its round, without what runs instead of it."""
+    least, skipped = close.line.indentation, None
+    after = dropwhile(lambda each: each is not close.line, close.of_round)
+    for each in islice(after, 1, None):
+        if skipped is not None and each.indentation > skipped:
+            continue
+        skipped = None
+        if each.indentation < least and each.keyword in _INSTEAD:
+            skipped = each.indentation
+            continue
+        least = min(least, each.indentation)
+        yield each
+
+
+def _function(frame: "Frame") -> tuple[str, str, int]:
+    return frame.name, frame.filename, frame.cell
 
 
 def is_of_with_block(device: "DeviceBlocks", line: "Line") -> bool:

@@ -4,7 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.arrays.deletions import BY_CALLER, deletion, generator_advice, is_of_with_block
+from gpuviz.advice.arrays.deletions import (
+    BY_CALLER,
+    deletion,
+    generator_advice,
+    is_of_with_block,
+    named_later,
+)
 from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.line_changes import changes_by_line
 from gpuviz.advice.arrays.mapped_lists import (
@@ -172,6 +178,7 @@ def _finding(
         advice = f"End the `with` block {when}, and delete its variable (`del`)."
     else:
         advice += generator_advice(device, line)
+        advice += named_later(device, int(blocks[0])) if is_one else ""
     if is_within and is_one and device.lines.is_returned_within(blocks):
         advice = (
             f"Split the line, and delete the array (`del`) after the part that ends with {after}."

@@ -9,7 +9,7 @@ import numpy as np
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.source.close_statements import close_statements
+from gpuviz.advice.source.close_statements import statements_around
 from gpuviz.advice.source.own_names import assigned, shared_names, stores_elsewhere
 from gpuviz.data.codes import ACTIONS
 from gpuviz.data.columns import codes, distinct, plain
@@ -111,7 +111,7 @@ class _Attempt:
         """Return whether the function is in the ``except`` block."""
         if not self.is_in_function(frames):
             return False
-        return _close_statements(device, frames[self.depth]).tried == self.tried
+        return statements_around(device.recording, frames[self.depth]).tried == self.tried
 
 
 def find(device: "DeviceBlocks") -> "Iterator[Finding]":
@@ -140,7 +140,9 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
 def _attempts(device: "DeviceBlocks") -> "Iterator[_Attempt]":
     """Yield the attempts whose exceptions are being handled at the peak, outermost first."""
     later = _outermost_first(device, device.lines.peak_stack)
-    around = [(depth, _close_statements(device, frame)) for depth, frame in enumerate(later)]
+    around = [
+        (depth, statements_around(device.recording, frame)) for depth, frame in enumerate(later)
+    ]
     handlers = [(depth, close) for depth, close in around if close.tried]
     if not handlers:
         return
@@ -253,18 +255,7 @@ def _function(frame: "Frame") -> "tuple[str, str, int]":
 def _stores_elsewhere(device: "DeviceBlocks", line: "Frame") -> bool:
     """Return whether a line stores what it makes, and not in an object that it belongs to."""
     is_new = line.name.rpartition(".")[2] == "__init__"
-    return not is_new and stores_elsewhere(_close_statements(device, line).line)
-
-
-def _close_statements(device: "DeviceBlocks", line: "Frame") -> "CloseStatements":
-    """Return the statements around a line of the program; none around one of other code."""
-    frames = device.recording.tables["frames"]
-    for row in np.flatnonzero(plain(frames["line"]) == line.line).tolist():
-        frame = {name: frames[name][row].as_py() for name in frames.column_names}
-        found = frame["name"], frame["filename"], frame["cell"]
-        if line.installed == OWN and found == _function(line):
-            return close_statements(frame)
-    return close_statements({"source": line.source, "line": 0, "context_line": 1, "context": ""})
+    return not is_new and stores_elsewhere(statements_around(device.recording, line).line)
 
 
 def _finding(device: "DeviceBlocks", kept: "list[tuple[_Attempt, NDArray[Any]]]") -> Finding:

@@ -6,10 +6,16 @@ from functools import cached_property
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.data.implied_columns import assigned_names
+import numpy as np
+
+from gpuviz.data.columns import plain
+from gpuviz.data.implied_columns import OWN, assigned_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from gpuviz.data.call_stacks import Frame
+    from gpuviz.data.recording_data import RecordingData
 
 _YIELD = re.compile(r"(?:\w+\s*=\s*)?yield\b(.*)")
 # Lines before and after a line that are close to it, if they belong to a long function.
@@ -182,6 +188,17 @@ def close_statements(frame: "dict[str, Any]") -> CloseStatements:
             own = len(statements)
         statements.append(_statement(text, frame["context_line"] + first + begin))
     return CloseStatements(tuple(statements), own)
+
+
+def statements_around(recording: "RecordingData", line: "Frame") -> CloseStatements:
+    """Return the statements around a line of the program; none around one of other code."""
+    frames = recording.tables["frames"]
+    for row in np.flatnonzero(plain(frames["line"]) == line.line).tolist():
+        frame = {name: frames[name][row].as_py() for name in frames.column_names}
+        is_same = (frame["name"], frame["filename"]) == (line.name, line.filename)
+        if is_same and line.installed == OWN and frame["cell"] == line.cell:
+            return close_statements(frame)
+    return close_statements({"source": line.source, "line": 0, "context_line": 1, "context": ""})
 
 
 def _quote(lines: list[str], begins_in: str) -> str:

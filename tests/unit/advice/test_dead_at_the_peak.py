@@ -55,6 +55,42 @@ def test_an_array_is_found_and_deleting_it_saves_what_was_predicted():
     assert found(deletes, "R45") == []
 
 
+def asks_for_the_size(gpu):
+    image = gpu.empty(32 * MIB)
+    gpu.launch("make", duration=1e-4, writes=[image])
+    flat = gpu.empty(16 * MIB)
+    gpu.launch("flatten", duration=1e-4, reads=[image], writes=[flat])
+    large = gpu.empty(64 * MIB)
+    gpu.launch("enlarge", duration=1e-4, reads=[flat], writes=[large])
+    assert image.nbytes
+
+
+def uses_the_name_again(gpu, *, whole=False):
+    image = gpu.empty(32 * MIB)
+    gpu.launch("make", duration=1e-4, writes=[image])
+    flat = gpu.empty(16 * MIB)
+    if whole:
+        flat = image
+    elif not whole:
+        gpu.launch("flatten", duration=1e-4, reads=[image], writes=[flat])
+    else:
+        flat = image.nbytes
+    large = gpu.empty(64 * MIB)
+    image = large
+    gpu.launch("enlarge", duration=1e-4, reads=[flat], writes=[image])
+
+
+def test_a_later_line_that_asks_for_the_size_would_fail_without_the_variable():
+    (finding,) = found(asks_for_the_size, "R45")
+
+    assert finding.change.endswith(
+        " `assert image.nbytes` still names `image`: take what it needs, such as the shape, before "
+        "the `del`."
+    )
+    (other,) = found(uses_the_name_again, "R45")
+    assert other.change.endswith("reads=[image], writes=[flat])`.")
+
+
 def sharpened(gpu, image):
     sharp = gpu.empty(32 * MIB)
     gpu.launch("sharpen", duration=1e-4, reads=[image], writes=[sharp])
