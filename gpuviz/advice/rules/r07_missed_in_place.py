@@ -1,5 +1,6 @@
 """R07: an operation writes a new array where it could overwrite its input."""
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.implied_columns import assigned_names
 from gpuviz.quantities import format_bytes
 
 if TYPE_CHECKING:
@@ -161,6 +163,13 @@ def _of_needed(is_needed: "NDArray[Any]", *keys: "NDArray[Any]") -> "NDArray[Any
     return of_rows
 
 
+def _reads_its_result(source: str) -> bool:
+    """Return whether a line computes a variable from its old value, as ``x = x + y`` does."""
+    value = source.partition("=")[2].partition(";")[0]
+    names = filter(None, assigned_names(source).split(", "))
+    return any(re.search(rf"\b{re.escape(each)}\b", value) for each in names)
+
+
 def _finding(device: DeviceBlocks, pairs: _Pairs, rows: "NDArray[Any]", change: Change) -> Finding:
     source, target = pairs.source[rows], pairs.target[rows]
     to, of = device.lines.line_of(target), device.lines.line_of(source)
@@ -168,12 +177,15 @@ def _finding(device: DeviceBlocks, pairs: _Pairs, rows: "NDArray[Any]", change: 
     function = device.elementwise.name(int(launches[0]))
     is_one_array = bool((device.elementwise.reads[launches] == 1).all())
     size = format_bytes(int(device.size[target].sum()))
+    read, it = f"the array from {named(of.site, of.source)}", "its input"
+    if of.site == to.site and not _reads_its_result(to.source):
+        read, it = "a temporary array of that line", "that array, which needs a name for it"
     return Finding(
         rule="R07",
         title=f"{named(to.site, to.source)} writes {size} to a new array instead of its input.",
-        reason=f"`{function}` reads the array from {named(of.site, of.source)}, of the same size "
-        "and type, for the last time; both are allocated at the peak.",
-        change=f"Let `{function}` overwrite its input, with `out=` or an operator such as `+=`, if "
+        reason=f"`{function}` reads {read}, of the same size and type, for the last time; both are "
+        "allocated at the peak.",
+        change=f"Let `{function}` overwrite {it}, with `out=` or an operator such as `+=`, if "
         f"both have the same shape{'' if is_one_array else ' and none of its inputs is transposed'}"
         ".",
         certainty="likely" if is_one_array else "possible",

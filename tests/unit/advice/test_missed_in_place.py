@@ -104,6 +104,36 @@ def test_an_input_that_the_rounds_of_a_loop_share_is_not_overwritten():
     assert found(one_input_in_all_rounds, "R07") == []
 
 
+def of_a_temporary_array(cp):
+    x = cp.random(8 * MI)
+    for _ in range(4):
+        y = cp.elementwise("exp", x * 2.0)
+        cp.kernel("fill", [x], [y])
+        del y
+
+
+def of_a_variable(cp):
+    x = cp.random(8 * MI)
+    for _ in range(4):
+        x = cp.elementwise("exp", x)
+        cp.kernel("fill", [], [])
+    cp.kernel("read", [x], [])
+
+
+@pytest.mark.parametrize(
+    ("program", "read", "it"),
+    [
+        (of_a_temporary_array, "a temporary array of that line", "that array, which needs a name"),
+        (of_a_variable, "the array from `x = cp.random(", "its input, with `out=`"),
+    ],
+)
+def test_a_temporary_array_of_the_line_needs_a_name(program, read, it):
+    (finding,) = (each for each in findings(of_arrays(program), small=True) if each.rule == "R07")
+
+    assert finding.reason.startswith(f"`exp` reads {read}")
+    assert finding.change.startswith(f"Let `exp` overwrite {it}")
+
+
 def test_one_of_several_inputs_could_be_transposed():
     def program(gpu):
         left, right = gpu.empty(32 * MIB), gpu.empty(32 * MIB)
