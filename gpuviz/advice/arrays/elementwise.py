@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # CuPy names the kernels of its universal functions after them and the types of their arguments:
 # `cupy_square__float32_float32` reads one array and writes another of the same type.
 _UFUNC = re.compile(r"cupy_(?P<function>\w+?)__(?P<types>\w+)$")
+# Kernels of cuBLAS and CUTLASS, whose names say how they multiply; convolutions are no products.
+_PRODUCT = re.compile(r"(?!.*(?:conv|cudnn|dgrad|fprop|wgrad)).*gem[mv]|nvjet_")
 _TWO_OUTPUTS = ("divmod", "frexp", "modf")
 # The types of scalars, NumPy's too; other types are those of arrays.
 SCALARS = ("int", "float", "complex")
@@ -85,13 +87,16 @@ def function_names(recording: "RecordingData", activities: "NDArray[Any]") -> st
     """Return the functions of some kernels for a sentence."""
     tables = recording.tables
     kernels = texts(tables, plain(tables["activities"]["name"])[activities])
-    functions = {kernel: function_of(kernel) for kernel in dict.fromkeys(kernels)}
-    named = [
-        short_name(kernel) if each is None else each.name for kernel, each in functions.items()
-    ]
-    names = list(dict.fromkeys(named))
+    names = list(dict.fromkeys(map(_name_of, dict.fromkeys(kernels))))
     more = " and others" if len(names) > _MOST_NAMES else ""
-    return ", ".join(f"`{name}`" for name in names[:_MOST_NAMES]) + more
+    return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def _name_of(kernel: str) -> str:
+    function = function_of(kernel)
+    if function is not None:
+        return f"`{function.name}`"
+    return "a matrix product" if _PRODUCT.match(kernel) else f"`{short_name(kernel)}`"
 
 
 def type_bytes() -> "NDArray[Any]":

@@ -3,8 +3,10 @@
 import linecache
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from gpuviz.advice.arrays.elementwise import function_names
 from gpuviz.advice.findings import findings
 from gpuviz.recording import Recording
 from tests.unit.advice.arrays import MI, of_arrays
@@ -553,3 +555,22 @@ def test_the_host_may_change_managed_memory_that_kernels_read():
 
     assert "R57" in {each.rule for each in findings(recording)}
     assert "R57" not in {each.rule for each in findings(managed)}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        ("sm90_xmma_gemm_f64f64_f64f64_f64_tn_n_tilesize64x128x16_execute_kernel__5x_cublas", None),
+        ("void gemv2T_kernel_val<int, float>(cublasGemvParams)", None),
+        ("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NTT", None),
+        ("sm80_xmma_fprop_implicit_gemm_tf32f32_execute_kernel__5x_cudnn", "sm80_xmma_fprop_"),
+        ("cupy_multiply__float32_float32_float32", "multiply`"),
+    ],
+)
+def test_a_matrix_product_is_named_as_one(kernel, name):
+    recording = of_arrays(lambda cp: cp.kernel(kernel, [], []))
+    rows = np.flatnonzero(np.array(recording.tables["activities"]["kind"]) == "kernel")
+
+    named = function_names(recording, rows)
+
+    assert named == "a matrix product" if name is None else named.startswith(f"`{name}")
