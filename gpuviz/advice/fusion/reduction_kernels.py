@@ -72,8 +72,9 @@ class ReductionKernel:
 
 
 def reduction_kernel(device: "DeviceBlocks", groups: "Groups") -> ReductionKernel:
-    """Return what one kernel can be for the first of some groups, which has a reduction."""
-    first = groups.of(np.flatnonzero(groups.group == groups.group[0]))
+    """Return what one kernel can be for the first of some groups that has a reduction."""
+    number = groups.group[np.flatnonzero(groups.launch < 0)[0]]
+    first = groups.of(np.flatnonzero(groups.group == number))
     launches, schedule = device.elementwise, device.schedule
     own = first.launch[first.launch >= 0]
     reads = np.isin(launches.launch, own) & ~np.isin(launches.source, launches.target[own])
