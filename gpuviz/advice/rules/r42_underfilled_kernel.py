@@ -212,7 +212,7 @@ def _finding(
     shorter = schedule.duration.copy()
     shorter[work] = np.maximum(schedule.duration[work] - kernels.occupancy.idle_ns, _EMPTY_NS)
     names = plain(recording.tables["activities"]["name"])[schedule.rows[work[:1]]]
-    name = short_name(texts(recording.tables, names)[0]) or "A kernel"
+    name = short_name(texts(recording.tables, names)[0])
     is_random = name == _SEQUENCES and any(
         _OF_CUPY in frame.filename
         for stack in np.unique(stacks_of(recording.tables, schedule.call[work[:1]])).tolist()
@@ -225,7 +225,7 @@ def _finding(
     return Finding(
         rule="R42",
         title=(
-            f"{name} takes {format_share(total_ns / busy_ns)} of the GPU's busy time on "
+            f"{_shown(name)} takes {format_share(total_ns / busy_ns)} of the GPU's busy time on "
             f"{_width(kernels)}."
         ),
         reason=_reason(kernels, int(shorter[work].sum()), is_random=is_random),
@@ -243,7 +243,7 @@ def _of_narrow_blocks(schedule: Schedule, narrow: NarrowBlocks, device: int) -> 
     """Return the finding about a kernel in blocks of fewer threads than a warp."""
     recording, work = schedule.recording, narrow.work
     names = plain(recording.tables["activities"]["name"])[schedule.rows[work[:1]]]
-    name = short_name(texts(recording.tables, names)[0]) or "A kernel"
+    name = short_name(texts(recording.tables, names)[0])
     total_ns = int(schedule.duration[work].sum())
     shorter = schedule.duration.copy()
     shorter[work] = narrow.with_full_warps
@@ -253,8 +253,9 @@ def _of_narrow_blocks(schedule: Schedule, narrow: NarrowBlocks, device: int) -> 
     take = "takes" if len(work) == 1 else "take"
     return Finding(
         rule="R42",
-        title=f"{name} takes {format_share(total_ns / _busy_ns(schedule, device))} of the GPU's "
-        f"busy time in blocks of {format_counted(narrow.threads, 'thread')}, for warps of {WARP}.",
+        title=f"{_shown(name)} takes {format_share(total_ns / _busy_ns(schedule, device))} of the "
+        f"GPU's busy time in blocks of {format_counted(narrow.threads, 'thread')}, for warps of "
+        f"{WARP}.",
         reason=f"{launches} {take} {format_duration(total_ns)}, in "
         f"{format_count(narrow.blocks)} blocks each. A warp runs {WARP} threads of one block at "
         f"once; here {format_count(WARP - narrow.threads)} of them are missing. With full warps, "
@@ -303,6 +304,10 @@ def _of_generator(
     return found
 
 
+def _shown(name: str) -> str:
+    return f"`{name}`" if name else "A kernel"
+
+
 def _advice(line: "Line") -> str:
     return (
         f"Spread the work of {text_of(line)} over more blocks: a larger grid if the program "
@@ -316,9 +321,8 @@ def _advice(line: "Line") -> str:
 def _width(kernels: _Kernels) -> str:
     blocks = int(np.median(kernels.blocks))
     counted = "one thread block" if blocks == 1 else f"{format_count(blocks)} thread blocks"
-    if not kernels.multiprocessors:
-        return counted
-    return f"{counted}, for {format_count(kernels.multiprocessors)} multiprocessors"
+    of_gpu = f"; the GPU has {format_count(kernels.multiprocessors)} multiprocessors"
+    return counted + of_gpu if kernels.multiprocessors else counted
 
 
 def _reason(kernels: _Kernels, shorter_ns: int, *, is_random: bool) -> str:

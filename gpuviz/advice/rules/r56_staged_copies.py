@@ -108,7 +108,7 @@ def _finding(
             "each other's memory."
         ),
         reason=(
-            f"They take {format_duration(int(took.sum()))}. By peer access they would take about "
+            f"They take {format_duration(int(took.sum()))}. With peer access they would take about "
             f"{format_duration(direct_ns)} ({link.text})."
         ),
         change=(

@@ -274,7 +274,7 @@ def test_kmeans_predicts_the_peak_without_the_squares_and_the_time_of_one_thread
     first, in_place, as_product = cell_with(notebook, "def as_product").splitlines()
 
     assert "`distances = cp.square(differences).sum(axis=2)` and 1 line before" in findings["R08"]
-    assert "cupy_sum takes 40 % of the GPU's busy time on one thread block" in findings["R42"]
+    assert "`cupy_sum` takes 40 % of the GPU's busy time on one thread block" in findings["R42"]
     assert "float(inertia)` reads a scalar 29 times and waits 54.6 ms" in findings["R18"]
     predicted = number(r"predicted in place: ([\d.]+) MiB", first)
     assert number(r"in_place: ([\d.]+) MiB", in_place) == pytest.approx(predicted, rel=0.01)
@@ -318,7 +318,7 @@ def test_monte_carlo_predicts_the_peak_without_the_same_bytes_twice(saved):
     first, slices, sums = cell_with(notebook, "def slices").splitlines()
 
     assert "`samples = cp.concatenate(payoffs)` holds the same 38.1 MiB twice" in findings["R46"]
-    assert "cupy_var_core_float64 takes 56 % of the GPU's busy time" in findings["R42"]
+    assert "`cupy_var_core_float64` takes 56 % of the GPU's busy time" in findings["R42"]
     predicted = number(r"predicted: ([\d.]+) MiB", first)
     assert number(r"slices: ([\d.]+) MiB", slices) == pytest.approx(predicted, rel=0.01)
     assert number(r"(\d+) %$", sums) > 65

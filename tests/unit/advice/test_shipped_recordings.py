@@ -43,7 +43,7 @@ def test_kmeans_reduces_on_one_block_and_its_wait_is_no_fault_of_the_copy():
     kernel, wait = one("kmeans", "R42"), one("kmeans", "R18")
 
     assert rules("kmeans") == ["R08", "R18", "R42"]
-    assert kernel.title == "cupy_sum takes 40 % of the GPU's busy time on one thread block."
+    assert kernel.title == "`cupy_sum` takes 40 % of the GPU's busy time on one thread block."
     assert kernel.lines[0].source == "counts += membership.sum(axis=0)"
     assert wait.title == (
         "`return means, float(inertia)` reads a scalar 29 times and waits 54.6 ms for the GPU."
@@ -79,7 +79,7 @@ def test_monte_carlo_computes_its_variance_on_one_block():
 
     assert rules("monte_carlo") == ["R42"]
     assert finding.title == (
-        "cupy_var_core_float64 takes 56 % of the GPU's busy time on one thread block."
+        "`cupy_var_core_float64` takes 56 % of the GPU's busy time on one thread block."
     )
     assert finding.reason.startswith("1 launch takes 6.08 ms.")
     assert finding.saved_ns == pytest.approx(6_076_000, rel=0.02)

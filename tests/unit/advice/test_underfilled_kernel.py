@@ -80,7 +80,7 @@ def test_a_kernel_of_few_blocks_is_found_and_more_blocks_save_what_was_predicted
 
     assert finding.saved_ns == pytest.approx(saved_ns(program, after), rel=0.2)
     assert finding.title == (
-        f"cupy_sum takes 50 % of the GPU's busy time on {width}, for 132 multiprocessors."
+        f"`cupy_sum` takes 50 % of the GPU's busy time on {width}; the GPU has 132 multiprocessors."
     )
     assert finding.reason.startswith(
         "20 launches take 20.0 ms. A thread block runs on one multiprocessor; the others are idle "
@@ -117,7 +117,7 @@ def test_without_the_number_of_multiprocessors_only_a_single_block_is_few():
     )
     quarter = findings(without_multiprocessors(timed(on_a_quarter)), small=True)
 
-    assert finding.title == "cupy_sum takes 50 % of the GPU's busy time on one thread block."
+    assert finding.title == "`cupy_sum` takes 50 % of the GPU's busy time on one thread block."
     assert finding.reason.endswith(
         "The recording does not contain the number of multiprocessors; the saving is that of "
         "a kernel that takes no time."
@@ -140,7 +140,7 @@ def test_a_kernel_is_named_without_arguments_and_scopes(name, short):
 
     (finding,) = found(program, "R42")
 
-    assert finding.title.startswith(f"{short} takes 100 % ")
+    assert finding.title.startswith(f"`{short}` takes 100 % ")
 
 
 def test_kernels_that_wait_take_few_blocks_on_purpose():
@@ -194,7 +194,7 @@ def test_streams_that_leave_half_of_it_idle_together_save_the_rest():
     (finding,) = found(two_streams, "R42")
 
     assert finding.title.startswith(
-        "stencil takes 100 % of the GPU's busy time on 22 thread blocks"
+        "`stencil` takes 100 % of the GPU's busy time on 22 thread blocks"
     )
     assert finding.reason.startswith("40 launches take 20.0 ms, at most 2 at the same time. ")
     assert finding.saved_ns == pytest.approx(saved_ns(two_streams, fewer_and_wider), rel=0.05)
@@ -213,7 +213,7 @@ def test_blocks_of_less_than_a_warp_are_found_and_full_warps_save_what_was_predi
     (finding,) = found(lambda gpu: of_narrow_blocks(gpu, block=(2, 4)), "R42")
 
     assert finding.title == (
-        "hill takes 50 % of the GPU's busy time in blocks of 8 threads, for warps of 32."
+        "`hill` takes 50 % of the GPU's busy time in blocks of 8 threads, for warps of 32."
     )
     assert finding.saved_ns == pytest.approx(
         saved_ns(
