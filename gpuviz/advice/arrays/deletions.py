@@ -96,6 +96,8 @@ def named_later(device: "DeviceBlocks", block: int) -> str:
     if user is None or name is None:
         return ""
     close = statements_around(recording, user)
+    if name[1] in assigned(close.line):
+        return ""
     mention = re.compile(rf"(?<![.\w]){name[1]}\b(?!\s*=[^=])")
     for each in _later(close):
         if mention.search(f"{each.head} {each.text}"):

@@ -159,8 +159,8 @@ def _finding(
     advice = (
         f"Delete {deleted.variable} (`del`) {when}."
         if is_one
-        else f"Drop all references to them {when}: delete variables (`del`), and remove the arrays "
-        "from lists."
+        else f"Drop all references to them {when}: variables, attributes, and lists that collect "
+        "them."
     )
     same = device.at_peak & (device.stack == device.stack[blocks[0]])
     others = int(np.count_nonzero(same)) - 1

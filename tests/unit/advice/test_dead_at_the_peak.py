@@ -255,7 +255,7 @@ def test_several_arrays_of_a_line_are_dropped_rather_than_deleted():
     assert finding.saved_bytes == saved(collects, lambda gpu: collects(gpu, keep=False)) == 64 * MIB
     assert finding.change == (
         "Drop all references to them after `kept = [step(gpu, weights) for _ in range(4)]`: "
-        "delete variables (`del`), and remove the arrays from lists."
+        "variables, attributes, and lists that collect them."
     )
 
 
@@ -546,3 +546,24 @@ def test_an_array_is_deleted_in_the_call_that_made_it_of_a_function_that_calls_i
         "Delete it (`del`) after `coarse = halved(gpu, half, depth - 1, deletes=deletes)`."
     )
     assert finding.saved_bytes == saved(pyramid, lambda gpu: pyramid(gpu, deletes=True)) > 0
+
+
+def blurred(gpu, image):
+    blurry = gpu.empty(32 * MIB)
+    gpu.launch("blur", duration=1e-4, reads=[image], writes=[blurry])
+    large = gpu.empty(64 * MIB)
+    gpu.launch("enlarge", duration=1e-4, reads=[blurry], writes=[large])
+    return blurry
+
+
+def replaces_its_argument(gpu):
+    image = gpu.empty(32 * MIB)
+    gpu.launch("make", duration=1e-4, writes=[image])
+    image = blurred(gpu, image)
+    gpu.launch("show", duration=1e-4, reads=[image])
+
+
+def test_a_name_that_the_last_use_assigns_again_is_another_array_later():
+    (finding, *_) = found(replaces_its_argument, "R45")
+
+    assert "still names" not in finding.change
