@@ -76,7 +76,7 @@ def _is_repeated(head: "Statement", statements: "Sequence[Statement]") -> bool:
 def _leaves(statement: "Statement", of_round: "Sequence[Statement]") -> bool:
     """Return whether a statement leaves a loop under a condition, and does nothing else."""
     if statement.keyword != "if":
-        return False
+        return len(statement.parts) == 1 and statement.text.startswith("assert ")
     if statement.text:
         return _ENDS.match(statement.text) is not None
     begin = next(place for place, each in enumerate(of_round) if each is statement) + 1

@@ -54,6 +54,15 @@ def by_an_exception(gpu):
             break
 
 
+def by_an_assertion(gpu):
+    solver = Solver(gpu)
+    for _ in range(solver.rounds):
+        solver.step()
+        assert solver.error() >= 0
+        if solver.left == 0:
+            break
+
+
 # The last line of a string that goes on has one more or one fewer quotes than the first.
 KERNEL = ("""extern "C" __global__ void step(float* x) {
     if (x[0] < 0) { x[0] = 0; }  // It's positive.
@@ -145,6 +154,7 @@ def of_a_few_rounds(gpu):
         by_a_name,
         by_a_break,
         by_an_exception,
+        by_an_assertion,
         below_the_source_of_a_kernel,
         by_a_function,
         in_one_line,
