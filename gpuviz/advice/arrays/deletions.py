@@ -101,7 +101,9 @@ def named_later(device: "DeviceBlocks", block: int) -> str:
     mention = re.compile(rf"(?<![.\w]){name[1]}\b(?!\s*=[^=])")
     for each in _later(close):
         if mention.search(f"{each.head} {each.text}"):
-            shown = f"{each.keyword} {each.head}: {each.text}" if each.keyword else each.text
+            shown = each.text
+            if each.keyword:
+                shown = f"{each.keyword} {each.head}".rstrip() + f": {each.text}"
             goes_on = each.text.startswith(("del ", "return", "yield"))
             return "" if goes_on else _NAMED_LATER.format(named("", shown.strip()), name[1])
         if name[1] in assigned(each):
@@ -111,8 +113,9 @@ def named_later(device: "DeviceBlocks", block: int) -> str:
 
 def _later(close: "CloseStatements") -> "Iterator[Statement]":
     """Yield the statements after a line in its round, without what runs instead of it."""
-    least, skipped = close.line.indentation, None
-    after = dropwhile(lambda each: each is not close.line, close.of_round)
+    line, skipped = close.line, None
+    least = line.indentation + bool(line.keyword)
+    after = dropwhile(lambda each: each is not line, close.of_round)
     for each in islice(after, 1, None):
         if skipped is not None and each.indentation > skipped:
             continue

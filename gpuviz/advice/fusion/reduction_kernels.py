@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.elementwise import kernel_threads
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
 
@@ -26,6 +27,9 @@ _ALONG_AN_AXIS = re.compile(r"\bDevice\w*SegmentedReduceKernel\b")
 _OF_ALL = re.compile(r"\bDeviceReduce\w*Kernel\b|\bcupy_cub_\w+_pass1\b")
 _SUM = re.compile(r"\bDevice\w*Reduce\w*Kernel\b.*\bplus\b|\bcupy_(cub_)?(sum|mean)(_|\b)")
 _FACTORS = 2
+_OF_CUBLAS = ({"float32"}, {"float64"})
+# Threads of a thread block.
+_MOST_OF_A_BLOCK = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +40,14 @@ class ReductionKernel:
         is_along_an_axis: Whether it does not reduce all elements to one number.
         is_broadcast: Whether it reads an array again for several elements.
         is_of_products: Whether it only adds up the products of two arrays of floats.
+        is_dot_product: Whether cuBLAS computes all of that.
         is_slow: Whether a `cupy.ReductionKernel` takes longer than all these launches.
     """
 
     is_along_an_axis: bool
     is_broadcast: bool
     is_of_products: bool
+    is_dot_product: bool
     is_slow: bool
 
     @property
@@ -57,10 +63,10 @@ class ReductionKernel:
                 "makes no such array: `x.T @ y` instead of "
                 "`(x[:, :, None] * y[:, None, :]).sum(0)`."
             )
-        if self.is_of_products and not self.is_along_an_axis and not self.is_broadcast:
+        if self.is_dot_product:
             return (
-                "Compute the sum of products with `cupy.dot(x.ravel(), y.ravel())`, which makes no "
-                "such array."
+                "Compute the sum of products with `cupy.cublas.dot(x.ravel(), y.ravel())`: unlike "
+                "`@` and `cupy.dot` of vectors, it makes no such array."
             )
         if self.is_slow:
             return (
@@ -79,20 +85,21 @@ def reduction_kernel(device: "DeviceBlocks", groups: "Groups") -> ReductionKerne
     own = first.launch[first.launch >= 0]
     reads = np.isin(launches.launch, own) & ~np.isin(launches.source, launches.target[own])
     arrays = np.stack([launches.source, launches.address])[:, reads]
-    is_product = all(
-        _multiplies_floats(launches.functions[each]) for each in launches.function[own]
-    )
+    functions = [launches.functions[each] for each in launches.function[own]]
     is_broadcast = bool(_broadcast(device, first).any())
+    is_sum = arrays.shape[1] == _FACTORS and bool(_are(device, first, _SUM).any())
+    is_of_products = is_sum and all(map(_multiplies_floats, functions))
     # CUB reduces one array without gaps.
     by_cub = np.unique(arrays, axis=1).shape[1] == 1 and not is_broadcast
     taken = int(schedule.duration[schedule.number[first.activity]].sum())
-    along = not _are(device, first, _OF_ALL).any()
+    along = not _of_all(device, first).any()
     return ReductionKernel(
         is_along_an_axis=along,
         is_broadcast=is_broadcast,
-        is_of_products=is_product
-        and arrays.shape[1] == _FACTORS
-        and bool(_are(device, first, _SUM).any()),
+        is_of_products=is_of_products,
+        is_dot_product=is_of_products
+        and not (along or is_broadcast)
+        and all(set(each.types) in _OF_CUBLAS for each in functions),
         is_slow=not (along or by_cub)
         and int(launches.elements[own].max()) * _ON_ONE_BLOCK_NS > taken,
     )
@@ -129,9 +136,16 @@ def least_durations(
     places = np.zeros(len(computed))
     np.maximum.at(places, group, elements * _REDUCED_NS)
     is_slow = _are(device, groups, _ALONG_AN_AXIS)
-    along = (groups.launch < 0) & ~_are(device, groups, _OF_ALL)
+    along = (groups.launch < 0) & ~_of_all(device, groups)
     is_slow |= along & (np.bincount(group, _broadcast(device, groups)) > 0)[group]
     return np.where(np.bincount(group, is_slow) > 0, np.maximum(computed, places), computed)
+
+
+def _of_all(device: "DeviceBlocks", groups: "Groups") -> "NDArray[Any]":
+    """Return which launches reduce all elements to one number: by CUB, or on one thread block."""
+    threads = kernel_threads(device.recording, groups.activity)
+    on_one_block = (groups.launch < 0) & (threads > 0) & (threads <= _MOST_OF_A_BLOCK)
+    return _are(device, groups, _OF_ALL) | on_one_block
 
 
 def _are(device: "DeviceBlocks", groups: "Groups", pattern: "re.Pattern[str]") -> "NDArray[Any]":

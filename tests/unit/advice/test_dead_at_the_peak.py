@@ -567,3 +567,19 @@ def test_a_name_that_the_last_use_assigns_again_is_another_array_later():
     (finding, *_) = found(replaces_its_argument, "R45")
 
     assert "still names" not in finding.change
+
+
+def in_one_of_two_branches(gpu, *, whole=False):
+    image = gpu.empty(32 * MIB)
+    gpu.launch("make", duration=1e-4, writes=[image])
+    flat = gpu.empty(16 * MIB)
+    if not whole: gpu.launch("flatten", duration=1e-4, reads=[image], writes=[flat])  # fmt: skip # noqa: E701
+    else: assert image.nbytes  # fmt: skip # noqa: E701
+    large = gpu.empty(64 * MIB)
+    gpu.launch("enlarge", duration=1e-4, reads=[flat], writes=[large])
+
+
+def test_a_name_in_a_branch_beside_the_last_use_is_not_reached():
+    (finding,) = found(in_one_of_two_branches, "R45")
+
+    assert "still names" not in finding.change

@@ -30,16 +30,16 @@ def elementwise(gpu, function, *reads, kind="float32"):
     return target
 
 
-def reduce(gpu, kernel, array, result):
-    gpu.launch(kernel, duration=array.nbytes / RATE, reads=[array], writes=[result])
+def reduce(gpu, kernel, array, result, **width):
+    gpu.launch(kernel, duration=array.nbytes / RATE, reads=[array], writes=[result], **width)
 
 
-def outer_products(gpu, function="multiply", kind="float32"):
+def outer_products(gpu, function="multiply", kind="float32", **width):
     """The mean of all outer products of rows, which are broadcast."""
     x, y, result = gpu.empty(MIB), gpu.empty(MIB), gpu.empty(65536)
     gpu.launch("make", duration=1e-4, writes=[x, y])
     for _ in range(ROUNDS):
-        reduce(gpu, MEAN, elementwise(gpu, function, x, y, kind=kind), result)
+        reduce(gpu, MEAN, elementwise(gpu, function, x, y, kind=kind), result, **width)
         gpu.launch("use", duration=1e-6, reads=[result])
 
 
@@ -86,8 +86,8 @@ def test_other_functions_of_broadcast_arrays_take_what_their_elements_need(progr
 
 def test_a_sum_of_products_of_all_elements_is_a_dot_product():
     assert chain(whole_sum).change == (
-        "Compute the sum of products with `cupy.dot(x.ravel(), y.ravel())`, which makes no such "
-        "array."
+        "Compute the sum of products with `cupy.cublas.dot(x.ravel(), y.ravel())`: unlike `@` and "
+        "`cupy.dot` of vectors, it makes no such array."
     )
 
 
@@ -96,6 +96,12 @@ def test_several_large_arrays_are_not_reduced_to_a_number_by_cupys_kernel():
         "Make one kernel of the expression, of your own: a `cupy.ReductionKernel` that reads "
         "several arrays reduces them to one number on a single thread block, which takes longer."
     )
+
+
+def test_one_thread_block_reduces_to_a_number_not_along_an_axis():
+    finding = chain(lambda gpu: outer_products(gpu, "hypot", **threads(512)))
+
+    assert "a `cupy.ReductionKernel` that reads several arrays" in finding.change
 
 
 def test_one_array_is():
