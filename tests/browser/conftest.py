@@ -1,15 +1,16 @@
 """A Chromium without a network."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from gpuviz.recording import Recording
+from gpuviz.recording import Recording, load
 from tests.browser.lab import LoadedLab, running_lab
+from tests.conftest import shared_folder
 from tests.patience import PATIENCE_S
 from tests.unit.report.recordings import make_recording
 
@@ -120,6 +121,20 @@ def offline_page(browser: Browser) -> Iterator[Page]:
     yield page
     context.close()
     assert complaints == []
+
+
+@pytest.fixture(scope="session")
+def report_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """Return a function that writes the report of a recording, once for all tests."""
+
+    def report(path: Path) -> Path:
+        with shared_folder(tmp_path_factory, "reports") as folder:
+            written = folder / f"{path.parent.name}-{path.stem}.html"
+            if not written.exists():
+                load(path).report(written)
+        return written
+
+    return report
 
 
 @pytest.fixture

@@ -32,7 +32,11 @@ LEFT_PX, RIGHT_PX = 112, 16
 
 
 def open_report(page: Page, recording: Recording, folder: Path) -> None:
-    path = write_report(recording, folder / "run.html")
+    open_page(page, write_report(recording, folder / "run.html"))
+
+
+def open_page(page: Page, path: Path) -> None:
+    """Open a report, and wait until it has read its recording."""
     page.goto(path.as_uri())
     page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
 

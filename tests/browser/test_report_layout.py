@@ -1,18 +1,20 @@
 """The layout of the report: long names, narrow windows, forced colours, rotated text."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Browser, Locator, Page
 
 import gpuviz
 from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording, load
+from tests.browser.conftest import offline_page
 from tests.browser.stream_recording import make_stream_recording
-from tests.browser.test_report import TRAINING, drag, open_report, open_tab
+from tests.browser.test_report import TRAINING, drag, open_page, open_report, open_tab
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import make_recording
 
@@ -20,9 +22,36 @@ pytestmark = pytest.mark.browser
 
 RECORDINGS = Path(gpuviz.__file__).parent / "commands" / "recordings"
 TWO_GPUS = Path(__file__).parents[1] / "unit" / "two_gpus" / "data"
-SHIPPED = sorted(path.stem for path in RECORDINGS.glob("*.gpuviz"))
+KMEANS = RECORDINGS / "kmeans.gpuviz"
+SHIPPED = sorted(RECORDINGS.glob("*.gpuviz"))
 RIGHT_TO_LEFT_OVERRIDE = "\N{RIGHT-TO-LEFT OVERRIDE}"
 TURNED = f"{RIGHT_TO_LEFT_OVERRIDE}gnp.exe"
+
+
+@pytest.fixture(scope="module")
+def path(request: pytest.FixtureRequest) -> Path:
+    """Return the path of the recording that is shown."""
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def shown(chromium: Browser, path: Path, report_of: Callable[[Path], Path]) -> Iterator[Page]:
+    """Yield the report of a recording, at which several tests only look."""
+    with offline_page(chromium) as page:
+        page.set_viewport_size({"width": 1280, "height": 720})
+        open_page(page, report_of(path))
+        yield page
+
+
+def of_recordings(*paths: Path) -> pytest.MarkDecorator:
+    """Show the reports of these recordings, one after the other."""
+    return pytest.mark.parametrize("path", paths, ids=lambda each: each.stem, indirect=True)
+
+
+def resize(page: Page, width: int, height: int) -> None:
+    """Give a page another size, and wait until it is drawn."""
+    page.set_viewport_size({"width": width, "height": height})
+    page.evaluate(TWO_FRAMES)
 
 
 def overflow(page: Page) -> int:
@@ -113,13 +142,12 @@ TWO_FRAMES = """async () => {
 PARTS = "header, .gpuviz-headline, .gpuviz-first, .gpuviz-overview, .gpuviz-ruler, .gpuviz-pane"
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_everything_is_on_one_screen_and_nothing_overlaps(page, tmp_path, name):
-    open_report(page, load(RECORDINGS / f"{name}.gpuviz"), tmp_path)
+@of_recordings(*SHIPPED)
+def test_everything_is_on_one_screen_and_nothing_overlaps(shown, path):
+    page, name = shown, path.stem
 
     for width, height in SIZES:
-        page.set_viewport_size({"width": width, "height": height})
-        page.evaluate(TWO_FRAMES)
+        resize(page, width, height)
         parts = page.locator(PARTS).locator("visible=true").all()
         boxes = [part.bounding_box() for part in parts]
         plots = [plot.bounding_box() for plot in page.locator(".gpuviz-plot:visible").all()]
@@ -139,14 +167,11 @@ def test_everything_is_on_one_screen_and_nothing_overlaps(page, tmp_path, name):
 
 
 @pytest.mark.parametrize("width", [1280, 1440])
-@pytest.mark.parametrize(
-    "path", [*sorted(RECORDINGS.glob("*.gpuviz")), TRAINING], ids=lambda path: path.stem
-)
-def test_the_first_findings_are_read_without_hovering(page, tmp_path, path, width):
-    page.set_viewport_size({"width": width, "height": 720})
-    open_report(page, load(path), tmp_path)
+@of_recordings(*SHIPPED, TRAINING)
+def test_the_first_findings_are_read_without_hovering(shown, width):
+    resize(shown, width, 720)
 
-    lines = page.locator(".gpuviz-first__line")
+    lines = shown.locator(".gpuviz-first__line")
     titles = lines.locator(".gpuviz-first__title")
     cut = titles.evaluate_all("all => all.filter((each) => each.scrollWidth > each.clientWidth)")
     texts = titles.evaluate_all(
@@ -164,15 +189,15 @@ def test_the_first_findings_are_read_without_hovering(page, tmp_path, path, widt
 
 
 @pytest.mark.parametrize("width", [1280, 1440, 1920])
-def test_the_headline_of_a_training_program_is_one_line(page, tmp_path, width):
-    page.set_viewport_size({"width": width, "height": 900})
-    open_report(page, load(TRAINING), tmp_path)
+@of_recordings(TRAINING)
+def test_the_headline_of_a_training_program_is_one_line(shown, width):
+    resize(shown, width, 900)
 
-    figures = page.locator(".gpuviz-headline__figure")
-    shown = figures.all_inner_texts()
+    figures = shown.locator(".gpuviz-headline__figure")
+    texts = figures.all_inner_texts()
 
     assert len({each.bounding_box()["y"] for each in figures.all()}) == 1
-    assert any(text.startswith("Iterations 4 \N{MULTIPLICATION SIGN} ") for text in shown)
+    assert any(text.startswith("Iterations 4 \N{MULTIPLICATION SIGN} ") for text in texts)
     # What takes most room is left out first.
     busy = figures.filter(has_text="GPU busy")
     assert "of warm-up" in busy.get_attribute("title")
@@ -180,11 +205,11 @@ def test_the_headline_of_a_training_program_is_one_line(page, tmp_path, width):
 
 
 @pytest.mark.parametrize("width", [780, 1000])
-def test_the_headline_in_a_pane_of_jupyterlab_is_at_most_two_lines(page, tmp_path, width):
-    page.set_viewport_size({"width": width, "height": 900})
-    open_report(page, load(TRAINING), tmp_path)
+@of_recordings(TRAINING)
+def test_the_headline_in_a_pane_of_jupyterlab_is_at_most_two_lines(shown, width):
+    resize(shown, width, 900)
 
-    figures = page.locator(".gpuviz-headline__figure")
+    figures = shown.locator(".gpuviz-headline__figure")
 
     assert len({each.bounding_box()["y"] for each in figures.all()}) <= 2
     assert "of 79.2 GiB" in figures.first.get_attribute("title")
@@ -203,9 +228,9 @@ def test_several_notes_take_one_line_until_they_are_opened(page, tmp_path):
     assert notes.inner_text().split("\n") == ["One was lost.", "Another, too."]
 
 
-def test_on_a_phone_and_on_paper_the_parts_follow_one_another(page, tmp_path):
+def test_on_a_phone_and_on_paper_the_parts_follow_one_another(page, report_of):
     page.set_viewport_size({"width": 390, "height": 844})
-    open_report(page, load(RECORDINGS / "kmeans.gpuviz"), tmp_path)
+    open_page(page, report_of(KMEANS))
 
     panels = [panel.bounding_box() for panel in page.locator(".gpuviz-drawer__panel").all()]
     tracks = [
@@ -255,9 +280,9 @@ def test_a_track_is_closed_and_resized_and_a_link_keeps_that(page, tmp_path):
     assert shown == pytest.approx(arranged, abs=2)
 
 
-def test_all_tabs_can_be_opened_and_the_drawer_takes_the_window(page, tmp_path):
+def test_all_tabs_can_be_opened_and_the_drawer_takes_the_window(page, report_of):
     page.set_viewport_size({"width": 1280, "height": 720})
-    open_report(page, load(RECORDINGS / "kmeans.gpuviz"), tmp_path)
+    open_page(page, report_of(KMEANS))
     rows = page.locator("[data-panel=lines] tbody tr")
     drawer = page.locator(".gpuviz-pane[data-pane=drawer]")
 
@@ -297,12 +322,10 @@ def test_nine_rows_fit_below_notes_and_a_memory_track(page, tmp_path, path):
     assert tracks[1] >= 63
 
 
-@pytest.mark.parametrize(
-    "path", [*sorted(RECORDINGS.glob("*.gpuviz")), TRAINING], ids=lambda path: path.stem
-)
-def test_a_stream_of_the_gpu_is_on_the_first_screen(page, tmp_path, path):
-    page.set_viewport_size({"width": 1280, "height": 720})
-    open_report(page, load(path), tmp_path)
+@of_recordings(*SHIPPED, TRAINING)
+def test_a_stream_of_the_gpu_is_on_the_first_screen(shown):
+    page = shown
+    resize(page, 1280, 720)
 
     names = [lane.get_attribute("data-lane") for lane in page.locator("[data-lane]").all()]
     first = int(names[0] == "all streams idle")
@@ -316,9 +339,9 @@ def test_a_stream_of_the_gpu_is_on_the_first_screen(page, tmp_path, path):
 
 @pytest.mark.parametrize("name", ["kmeans", "image_pipeline", "conjugate_gradient"])
 @pytest.mark.parametrize("size", [(1280, 720), (1440, 900)], ids=str)
-def test_every_column_about_a_selection_is_seen(page, tmp_path, name, size):
+def test_every_column_about_a_selection_is_seen(page, report_of, name, size):
     page.set_viewport_size({"width": size[0], "height": size[1]})
-    open_report(page, load(RECORDINGS / f"{name}.gpuviz"), tmp_path)
+    open_page(page, report_of(RECORDINGS / f"{name}.gpuviz"))
 
     open_tab(page, "kernels").locator("tbody .gpuviz-link").first.click()
     selected = page.locator(".gpuviz-selected")
@@ -333,9 +356,9 @@ def test_every_column_about_a_selection_is_seen(page, tmp_path, name, size):
 
 @pytest.mark.parametrize("name", ["kmeans", "one_pool_shared"])
 @pytest.mark.parametrize("size", [(1280, 720), (1440, 900)], ids=str)
-def test_a_legend_shows_whole_lines_and_says_that_more_follow(page, tmp_path, name, size):
+def test_a_legend_shows_whole_lines_and_says_that_more_follow(page, report_of, name, size):
     page.set_viewport_size({"width": size[0], "height": size[1]})
-    open_report(page, load(RECORDINGS / f"{name}.gpuviz"), tmp_path)
+    open_page(page, report_of(RECORDINGS / f"{name}.gpuviz"))
     side = page.locator("[data-pane=memory] .gpuviz-track__side")
     more = "side => parseFloat(getComputedStyle(side, '::after').height)"
 
@@ -395,8 +418,8 @@ def test_a_wheel_over_a_chart_zooms_only_with_ctrl_or_after_a_click(page, tmp_pa
     assert hint == 1
 
 
-def test_rows_are_filtered_and_copied_as_csv(page, tmp_path):
-    open_report(page, load(RECORDINGS / "kmeans.gpuviz"), tmp_path)
+def test_rows_are_filtered_and_copied_as_csv(page, report_of):
+    open_page(page, report_of(KMEANS))
     page.context.grant_permissions(["clipboard-read"])
     rows = open_tab(page, "kernels").locator("tbody tr")
     all_rows = rows.count()
@@ -406,7 +429,7 @@ def test_rows_are_filtered_and_copied_as_csv(page, tmp_path):
     page.get_by_role("button", name="Copy as CSV").click()
     copied = page.evaluate("navigator.clipboard.readText()").splitlines()
 
-    kernels = load(RECORDINGS / "kmeans.gpuviz").kernels().to_pylist()
+    kernels = load(KMEANS).kernels().to_pylist()
     found = [
         row for row in kernels if "sum" in row["name"] or any("sum" in s for s in row["sites"])
     ]
@@ -416,8 +439,8 @@ def test_rows_are_filtered_and_copied_as_csv(page, tmp_path):
     assert copied[1].split('",')[1] == f'"{found[0]["total_ns"]}'
 
 
-def test_tables_count_the_measured_window(page, tmp_path):
-    open_report(page, load(RECORDINGS / "kmeans.gpuviz"), tmp_path)
+def test_tables_count_the_measured_window(page, report_of):
+    open_page(page, report_of(KMEANS))
     only = page.get_by_label("only the window")
     launches = "[...document.querySelectorAll('[data-panel=kernels] tbody tr')].reduce("
     launches += "(sum, row) => sum + Number(row.cells[3].dataset.sort), 0)"
@@ -449,9 +472,10 @@ def test_what_is_used_of_the_device_is_told_with_the_time_of_its_sample(page, re
     assert " ".join(text.split()) == "0 B sampled at 50 µs"
 
 
-def test_a_click_in_the_row_of_iterations_shows_one(page, tmp_path):
-    recording = gpuviz.load(RECORDINGS / "image_pipeline.gpuviz")
-    open_report(page, recording, tmp_path)
+def test_a_click_in_the_row_of_iterations_shows_one(page, report_of):
+    path = RECORDINGS / "image_pipeline.gpuviz"
+    recording = load(path)
+    open_page(page, report_of(path))
     rows = recording.iterations().to_pylist()
     middle = (rows[4]["start"] + rows[4]["end"]) / 2 / recording.duration_ns
 
