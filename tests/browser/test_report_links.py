@@ -25,6 +25,10 @@ def open_at(page: Page, recording: Recording, folder: Path, fragment: str = "") 
     path = folder / "run.html"
     if not path.exists():
         recording.report(path)
+    open_report_at(page, path, fragment)
+
+
+def open_report_at(page: Page, path: Path, fragment: str = "") -> None:
     page.goto("about:blank")
     page.goto(path.as_uri() + fragment)
     page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
@@ -39,14 +43,14 @@ def wait_for_fragment(page: Page, pattern: str) -> str:
     return page.evaluate("location.hash")
 
 
-def test_a_time_and_a_selection_are_in_the_address_and_come_back(page, tmp_path):
+def test_a_time_and_a_selection_are_in_the_address_and_come_back(page, report_of):
     recording = load(KMEANS)
-    open_at(page, recording, tmp_path)
+    open_report_at(page, report_of(KMEANS))
     open_tab(page, "kernels").locator(".gpuviz-link").first.click()
     fragment = wait_for_fragment(page, r"^#t=\d+-\d+&select=activity:\d+$")
     window, selected = shown(page), page.locator(".gpuviz-selected").inner_text()
 
-    open_at(page, recording, tmp_path, fragment)
+    open_report_at(page, report_of(KMEANS), fragment)
 
     assert shown(page) == window
     assert page.locator(".gpuviz-selected").inner_text() == selected
@@ -243,11 +247,12 @@ def test_a_finding_shows_its_moment_in_the_timeline(page, tmp_path):
     assert page.get_by_role("region", name="Measured").is_visible()
 
 
-def test_a_finding_opens_the_track_that_has_its_evidence(page, tmp_path):
-    recording = load(KMEANS.with_stem("image_pipeline"))
+def test_a_finding_opens_the_track_that_has_its_evidence(page, report_of):
+    path = KMEANS.with_stem("image_pipeline")
+    recording = load(path)
     found = (each for each in recording.findings() if each.evidence is not None)
     finding = next(each for each in found if each.evidence.table == "memory_events")
-    open_at(page, recording, tmp_path)
+    open_report_at(page, report_of(path))
     titled = page.locator(".gpuviz-first__title", has_text=shown_title(finding))
     blocks = page.get_by_role("button", name="Blocks", exact=True)
     drawer = page.locator("[data-pane=drawer]")
@@ -266,9 +271,9 @@ def test_a_finding_opens_the_track_that_has_its_evidence(page, tmp_path):
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_a_finding_leads_to_its_rows_in_the_table_that_has_them(page, path, tmp_path):
+def test_a_finding_leads_to_its_rows_in_the_table_that_has_them(page, path, report_of):
     recording = load(path)
-    open_at(page, recording, tmp_path)
+    open_report_at(page, report_of(path))
     findings = {shown_title(each): each for each in recording.findings()}
 
     for line in page.locator(".gpuviz-first__line").all():

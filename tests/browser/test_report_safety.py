@@ -7,7 +7,7 @@ from playwright.sync_api import Page
 
 from gpuviz.recording import load
 from tests.browser.stream_recording import make_stream_recording
-from tests.browser.test_report import open_tab
+from tests.browser.test_report import open_page, open_tab
 from tests.unit.report.recordings import make_recording
 
 pytestmark = pytest.mark.browser
@@ -31,11 +31,6 @@ PAYLOADS = {
     "surrogate": "\U0001f4a3\u202eevil\u0000<x>",
     "closing": "]]></dd></dl></article></main></body></html><script>window.hacked=1</script>",
 }
-
-
-def open_page(page: Page, path: Path) -> None:
-    page.goto(path.as_uri())
-    page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
 
 
 def look_everywhere(page: Page) -> None:
@@ -138,9 +133,9 @@ def test_the_policy_refuses_script_even_if_it_came_in(chromium, tmp_path):
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_every_shipped_recording_opens_offline_and_zooms_to_one_event(page, tmp_path, path):
+def test_every_shipped_recording_opens_offline_and_zooms_to_one_event(page, report_of, path):
     recording = load(path)
-    open_page(page, recording.report(tmp_path / "run.html"))
+    open_page(page, report_of(path))
 
     open_tab(page, "moment").get_by_role("button", name="Peak", exact=True).click()
     numbers = open_tab(page, "summary").locator(".gpuviz-number__value").all_inner_texts()
@@ -153,4 +148,4 @@ def test_every_shipped_recording_opens_offline_and_zooms_to_one_event(page, tmp_
     assert page.locator(".gpuviz-selected__title").inner_text() != ""
     assert page.locator(".gpuviz-controls__text").inner_text().endswith(" shown")
     assert page.locator("#gpuviz-notice").is_hidden()
-    assert load(tmp_path / "run.html").table("activities").equals(recording.table("activities"))
+    assert load(report_of(path)).table("activities").equals(recording.table("activities"))

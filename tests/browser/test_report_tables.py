@@ -16,7 +16,7 @@ from gpuviz.quantities import format_bytes
 from gpuviz.recording import Recording, load
 from tests.browser.conftest import offline_page
 from tests.browser.stream_recording import make_stream_recording
-from tests.browser.test_report import open_tab
+from tests.browser.test_report import open_page, open_tab
 from tests.unit.recording.from_activities import Timeline
 from tests.unit.report.recordings import MIB, SEGMENT, Events, make_recording
 
@@ -33,7 +33,9 @@ LINES = (
     "wait_ns",
     "idle_ns",
 )
-SHIPPED = sorted((Path(__file__).parents[2] / "gpuviz" / "commands" / "recordings").iterdir())
+RECORDINGS = Path(__file__).parents[2] / "gpuviz" / "commands" / "recordings"
+SHIPPED = sorted(RECORDINGS.iterdir())
+KMEANS, PIPELINE = (RECORDINGS / f"{name}.gpuviz" for name in ("kmeans", "image_pipeline"))
 VALUES = """part => [...document.querySelectorAll(`[data-panel=${part}] table`)].map(
     table => [...table.tBodies[0].rows].map(row => [...row.cells].map(
         cell => cell.dataset.sort)))"""
@@ -43,8 +45,7 @@ TEXTS = """part => [...document.querySelectorAll(`[data-panel=${part}] tbody tr`
 
 def open_tables(page: Page, recording: Recording, folder: Path) -> None:
     """Open the report."""
-    page.goto(recording.report(folder / "run.html").as_uri())
-    page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
+    open_page(page, recording.report(folder / "run.html"))
 
 
 def open_whole(page: Page, part: str) -> None:
@@ -93,11 +94,11 @@ def test_kernels_copies_and_waits_are_those_of_the_recording(shown, recorded):
 
 @pytest.mark.parametrize("shares", [(0, 0.3), (0.31, 0.62), (0.5, 0.51), (0.55, 1)])
 @pytest.mark.parametrize("name", ["generated", "kmeans", "image_pipeline"])
-def test_tables_of_the_time_shown_are_those_of_the_window(page, name, shares, tmp_path):
-    shipped = [load(path) for path in SHIPPED if path.stem == name]
-    (whole,) = shipped or [generated()]
+def test_tables_of_the_time_shown_are_those_of_the_window(page, name, shares, tmp_path, report_of):
+    shipped = RECORDINGS / f"{name}.gpuviz"
+    whole = generated() if name == "generated" else load(shipped)
     start, end = (int(share * whole.duration_ns) for share in shares)
-    path = whole.report(tmp_path / "run.html")
+    path = whole.report(tmp_path / "run.html") if name == "generated" else report_of(shipped)
     page.goto(f"{path.as_uri()}#t={start}-{end}")
     page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
     open_tab(page, "kernels")
@@ -163,8 +164,8 @@ def check_kernels_copies_and_waits(page: Page, recorded: Recording) -> None:
 
 
 def shown_sites(page: Page, part: str) -> Counter:
-    places = page.locator(f"[data-panel={part}] .gpuviz-table__call-site").all()
-    return Counter(place.get_attribute("title") for place in places)
+    places = page.locator(f"[data-panel={part}] .gpuviz-table__call-site")
+    return Counter(places.evaluate_all("all => all.map(place => place.title)"))
 
 
 def check_parts(page: Page, part: str, by_line: list[dict]) -> None:
@@ -178,8 +179,10 @@ def check_parts(page: Page, part: str, by_line: list[dict]) -> None:
     opened = [row for row in by_line if lines[tuple(row[name] for name in same)] > 1]
 
     open_whole(page, part)
-    for closed in page.locator(f"[data-panel={part}] .gpuviz-table__lines").all():
-        closed.click()
+    closed = page.locator(f"[data-panel={part}] .gpuviz-table__lines")
+    if closed.count() > 0:
+        closed.first.click()
+    closed.evaluate_all("all => all.slice(1).forEach(each => each.click())")
 
     found = page.evaluate(
         """part => [...document.querySelectorAll(`[data-panel=${part}] .gpuviz-table__part`)].map(
@@ -275,8 +278,8 @@ def test_tables_of_a_device_have_what_ran_on_it(page, tmp_path):
     assert [row[0] for row in cells(page, "kernels")] == expected["name"].to_pylist()
 
 
-def test_a_heading_sorts_from_the_keyboard_and_says_how(page, tmp_path):
-    open_tables(page, load(next(path for path in SHIPPED if path.stem == "kmeans")), tmp_path)
+def test_a_heading_sorts_from_the_keyboard_and_says_how(page, report_of):
+    open_page(page, report_of(KMEANS))
     heading = page.locator("[data-panel=kernels] th").nth(3)
     launches = [int(row[3]) for row in cells(page, "kernels")]
 
@@ -294,9 +297,9 @@ def test_a_heading_sorts_from_the_keyboard_and_says_how(page, tmp_path):
     assert page.locator("[data-panel=kernels] th[aria-sort]").count() == 1
 
 
-def test_a_click_on_a_kernel_shows_its_longest_launch_in_the_charts(page, tmp_path):
-    recorded = load(next(path for path in SHIPPED if path.stem == "kmeans"))
-    open_tables(page, recorded, tmp_path)
+def test_a_click_on_a_kernel_shows_its_longest_launch_in_the_charts(page, report_of):
+    recorded = load(KMEANS)
+    open_page(page, report_of(KMEANS))
     kernel = recorded.kernels().to_pylist()[0]
 
     open_tab(page, "kernels").locator(".gpuviz-link").first.click()
@@ -307,9 +310,9 @@ def test_a_click_on_a_kernel_shows_its_longest_launch_in_the_charts(page, tmp_pa
     assert shown.endswith("of 214 ms shown")
 
 
-def test_the_icicle_has_all_bytes_of_the_peak_and_zooms(page, tmp_path):
-    recorded = load(next(path for path in SHIPPED if path.stem == "image_pipeline"))
-    open_tables(page, recorded, tmp_path)
+def test_the_icicle_has_all_bytes_of_the_peak_and_zooms(page, report_of):
+    recorded = load(PIPELINE)
+    open_page(page, report_of(PIPELINE))
 
     open_tab(page, "call-stacks")
     calls = page.locator(".gpuviz-icicle__call")
@@ -344,10 +347,10 @@ SOURCE = """[...document.querySelectorAll("[data-panel=lines] .gpuviz-source tbo
 
 
 @pytest.mark.parametrize("share", [None, 0.4])
-def test_a_line_opens_the_source_around_it_with_the_figures_of_its_lines(page, tmp_path, share):
-    whole = load(next(path for path in SHIPPED if path.stem == "image_pipeline"))
+def test_a_line_opens_the_source_around_it_with_the_figures_of_its_lines(page, report_of, share):
+    whole = load(PIPELINE)
     recorded = whole if share is None else whole.window(0, int(share * whole.duration_ns))
-    path = whole.report(tmp_path / "run.html")
+    path = report_of(PIPELINE)
     page.goto(f"{path.as_uri()}#t={recorded.time_range[0]}-{recorded.time_range[1]}")
     page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")
     if share is not None:
@@ -381,7 +384,7 @@ def test_a_line_opens_the_source_around_it_with_the_figures_of_its_lines(page, t
 
 
 def test_the_selection_shows_the_lines_around_its_own_with_their_figures(page, tmp_path):
-    whole = load(next(path for path in SHIPPED if path.stem == "image_pipeline"))
+    whole = load(PIPELINE)
     text = [f"line {number}" for number in range(200)]
     frames = [
         {
@@ -419,9 +422,9 @@ def test_the_selection_shows_the_lines_around_its_own_with_their_figures(page, t
     ]
 
 
-def test_the_way_back_from_a_source_stays_in_view_and_escape_takes_it(page, tmp_path):
+def test_the_way_back_from_a_source_stays_in_view_and_escape_takes_it(page, report_of):
     page.set_viewport_size({"width": 1280, "height": 720})
-    open_tables(page, load(next(path for path in SHIPPED if path.stem == "kmeans")), tmp_path)
+    open_page(page, report_of(KMEANS))
     panel = open_tab(page, "lines")
     links = panel.locator("tbody .gpuviz-link").all()
     lowest = max(
@@ -445,7 +448,7 @@ def test_the_way_back_from_a_source_stays_in_view_and_escape_takes_it(page, tmp_
 
 
 def test_without_source_text_the_selection_and_the_lines_say_so(page, tmp_path):
-    recorded = load(next(path for path in SHIPPED if path.stem == "kmeans"))
+    recorded = load(KMEANS)
     path = recorded.report(tmp_path / "run.html", redact=True)
     page.goto(path.as_uri())
     page.wait_for_selector("html[data-gpuviz-tables=ready]", state="attached")

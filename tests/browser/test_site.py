@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.test_accessibility import AXE
+from tests.browser.test_accessibility import AXE, RULES
 
 pytestmark = pytest.mark.browser
 
@@ -12,9 +12,8 @@ PAGES = (
     *("reference/generated/api_recording", "reference/generated/commands"),
 )
 # axe-core would load style sheets a second time, which pages of files refuse.
-VIOLATED = (
-    "axe.run(document, {preload: false}).then(found => found.violations.map(each => each.id))"
-)
+VIOLATED = """options => axe.run(document, {preload: false, ...options}).then(
+    found => found.violations.map(each => each.id))"""
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 
 
@@ -30,6 +29,6 @@ def test_pages_are_accessible_and_fit(page, site, scheme, size):
         page.goto((site / f"{name}.html").as_uri())
         page.evaluate(AXE)
         whole = page.evaluate("document.documentElement.scrollWidth")
-        found[name] = page.evaluate(VIOLATED), whole <= width
+        found[name] = page.evaluate(VIOLATED, RULES[scheme]), whole <= width
 
     assert found == {name: ([], True) for name in PAGES}
