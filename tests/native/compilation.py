@@ -106,7 +106,8 @@ class Compilation:
 
         def program(compiled: Path) -> Path:
             target = compiled.with_suffix("")
-            run([COMPILER, *self.flags, compiled, library, f"-Wl,-rpath,{self.folder}", "-o", target])
+            found = [library, f"-Wl,-rpath,{self.folder}"]
+            run([COMPILER, *self.flags, compiled, *found, "-o", target])
             return target
 
         with ThreadPoolExecutor(os.cpu_count()) as linkers:
