@@ -60,11 +60,12 @@ def _content(element: "NDArray[Any]", size: "NDArray[Any]") -> "NDArray[Any]":
     begin[:, -1] = last
     sampled = element[(begin[:, :, None] + np.arange(_BYTES)) % len(element)]
     words = sampled.reshape(len(size), _PLACES * _BYTES).view(np.uint64)
-    state = [size.astype(np.uint64), *(np.full(len(size), lane, np.uint64) for lane in (2, 3, 4))]
-    for row in range(0, words.shape[1], _WORDS):
-        state = [mixed(lane, words[:, row + number]) for number, lane in enumerate(state)]
+    state = np.empty((len(size), _WORDS), np.uint64)
+    state[:, 0], state[:, 1:] = size, (2, 3, 4)
+    for first in range(0, words.shape[1], _WORDS):
+        state = mixed(state, words[:, first : first + _WORDS])
     content = np.zeros(len(size), np.uint64)
-    for lane in state:
+    for lane in state.T:
         content = mixed(content, lane)
     return np.maximum(content, np.uint64(1))
 
