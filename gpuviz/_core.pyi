@@ -354,7 +354,7 @@ class CalibrationCalls:
 
     def measure(self, calls: int) -> list[int]:
         """
-        Return the median time in ns of a call of each kind, of so many in a row: a launch, a copy to the device, one to the host that waits, an event record, a query, a wait of a stream for an event, a synchronization, a launch of a graph of `graph_nodes`, a copy from pinned memory.
+        Return the median time in ns of a call of each kind, of so many in a row: a launch, a copy to the device, one to the host that waits, an event record, a query, a wait of a stream for an event, a synchronization, a launch of a graph of `graph_nodes`.
         """
 
     def time_graph(self, launches: int) -> int:

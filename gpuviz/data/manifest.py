@@ -75,13 +75,12 @@ class Manifest:
         own_cost_ns: Overhead of the recording.
         costs: What recording one call costs the program beside what ``api_calls`` has as
             ``own_cost``, as a low and a high number of ns by kind: ``launch``, ``copy``,
-            ``read_back`` (a copy to the host), ``pinned_copy`` (one from or to pinned memory),
-            ``event_record``, ``stream_wait``, ``synchronize`` (and all others), ``graph_node``
-            (each kernel of a launched graph), and ``other_calls`` (calls without a row, for each
-            one with a row); ``graph_gap`` is how much later a kernel of a graph begins on the GPU
-            after the one before; ``memory_event`` is that of a row of both tables of memory events,
-            and ``launch_duration`` how long a recorded launch took when the costs were measured.
-            Empty if unknown.
+            ``read_back`` (a copy to the host), ``event_record``, ``stream_wait``, ``synchronize``
+            (and all others), ``graph_node`` (each kernel of a launched graph), and ``other_calls``
+            (calls without a row, for each one with a row); ``graph_gap`` is how much later a kernel
+            of a graph begins on the GPU after the one before; ``memory_event`` is that of a row of
+            both tables of memory events, and ``launch_duration`` how long a recorded launch took
+            when the costs were measured. Empty if unknown.
         memory_stats: The live allocator's final statistics, by device, and `POOL_BYTES`.
         failures: What the allocator reported about the first failed requests, by
             ``device:time``: bytes by name, -1 if unlimited or unknown.

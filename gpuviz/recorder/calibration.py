@@ -29,12 +29,11 @@ KINDS = (
     "stream_wait",
     "synchronize",
     "graph_node",
-    "pinned_copy",
 )
 # How much later a kernel of a graph begins after the one before.
 GRAPH_GAP = "graph_gap"
 _ROUNDS, _GRAPHS = 5, 3
-_CALLS_IN_A_ROW, _CALLS_BETWEEN_WORK = 20, 40
+_CALLS_IN_A_ROW, _CALLS_BETWEEN_WORK = 20, 20
 _TEXT = json.dumps({"shape": [1024, 1024], "name": "layer " * 8, "scale": 0.5})
 _WORD = re.compile(r"(\w+)\s")
 

@@ -239,6 +239,8 @@ def test_a_stream_may_be_destroyed_before_its_memory_is_given_back(settings):
             with stream:
                 array = cp.full(30 << 20, 3, dtype=cp.int8)
             gpuviz.record_stream(array, other)
+            # The default stream does not wait for this one.
+            stream.synchronize()
             total = int(array.sum(dtype=cp.int64))
             del stream, other
             cp.cuda.Device().synchronize()

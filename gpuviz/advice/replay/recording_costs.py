@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     # Threads, and when something began and ended in them.
     _Spans = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
-_GRAPH, _PINNED = "graph_node", "pinned_copy"
-_COPIES = ("copy", "read_back")
+_GRAPH = "graph_node"
 # Kinds of calls in `Manifest.costs`, by the start of their names; others cost as much as a wait.
 _KINDS = {
     "cuLaunch": "launch",
@@ -51,7 +50,6 @@ _DURATION = "launch_duration"
 _GAP = "graph_gap"
 _LONGEST = 2**60
 _MOST_SCALE = 2.0
-_MEMORIES = DICTIONARIES["activities", "host_memory"]
 _OVERHEADS = DICTIONARIES["overheads", "kind"]
 # What CUPTI does for itself; loading code and waiting for room in a queue are the program's.
 _OF_CUPTI = [
@@ -82,29 +80,14 @@ def _tracing_costs(
     launches = (trace.returned - trace.called)[is_launch]
     costs = trace.recording.manifest.costs
     low, high = (_scale(launches, costs, end) for end in (0, 1))
-
-    def cost(interval: tuple[int, int]) -> int:
-        return round((1 - part) * low * interval[0] + part * high * interval[1])
-
-    of_names = [cost(_known(costs, kind)) for kind in kinds]
+    known = [_known(costs, kind) for kind in kinds]
+    of_names = [round((1 - part) * low * each[0] + part * high * each[1]) for each in known]
     of_calls: NDArray[Any] = np.array(of_names, np.int64)[names]
-    if _PINNED in costs:
-        is_copy = np.array([kind in _COPIES for kind in kinds], bool)[names]
-        of_calls[is_copy & _are_pinned(trace)] = cost(costs[_PINNED])
     if _GRAPH in costs:
         is_graph = np.array([kind == _GRAPH for kind in kinds], bool)[names]
         nodes = np.bincount(trace.call[trace.call >= 0], minlength=len(names))
         of_calls[is_graph] *= np.maximum(nodes[is_graph], 1)
     return of_calls
-
-
-def _are_pinned(trace: "Trace") -> "NDArray[Any]":
-    """Return which calls launched copies from or to pinned memory."""
-    memory = codes(trace.recording.tables["activities"]["host_memory"], _MEMORIES)[trace.rows]
-    calls = trace.call[(memory == _MEMORIES.index("pinned")) & (trace.call >= 0)]
-    are_pinned = np.zeros(len(trace.called), bool)
-    are_pinned[calls] = True
-    return are_pinned
 
 
 def _known(costs: "Mapping[str, Any]", kind: str) -> tuple[int, int]:

@@ -92,8 +92,7 @@ void bind_cupti(nb::module_& m) {
             "measure", &cupti::CalibrationCalls::measure, "calls"_a, unlocked,
             "Return the median time in ns of a call of each kind, of so many in a row: a launch, a "
             "copy to the device, one to the host that waits, an event record, a query, a wait of "
-            "a stream for an event, a synchronization, a launch of a graph of `graph_nodes`, a "
-            "copy from pinned memory.")
+            "a stream for an event, a synchronization, a launch of a graph of `graph_nodes`.")
         .def("time_graph", &cupti::CalibrationCalls::time_graph, "launches"_a, unlocked,
              "Return the median time in ns that the GPU takes for a graph of `long_graph_nodes` "
              "kernels which follow each other, of so many launches.")

@@ -29,8 +29,6 @@ namespace gpuviz::cupti {
     X(record_event, cuEventRecord, "cuEventRecord")                   \
     X(allocate, cuMemAlloc, "cuMemAlloc_v2")                          \
     X(free, cuMemFree, "cuMemFree_v2")                                \
-    X(allocate_host, cuMemHostAlloc, "cuMemHostAlloc")                \
-    X(free_host, cuMemFreeHost, "cuMemFreeHost")                      \
     X(copy, cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2")                \
     X(read_back, cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2")           \
     X(query_event, cuEventQuery, "cuEventQuery")                      \
@@ -139,7 +137,6 @@ void CalibrationCalls::create() {
     check(driver_.create_stream(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     check(driver_.create_event(&event_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
     check(driver_.allocate(&memory_, kBytes), "cuMemAlloc");
-    check(driver_.allocate_host(&pinned_, kBytes, 0), "cuMemHostAlloc");
     check(driver_.create_event(&began_, CU_EVENT_DEFAULT), "cuEventCreate");
     check(driver_.create_event(&ended_, CU_EVENT_DEFAULT), "cuEventCreate");
     graph_ = make_graph(graph_nodes);
@@ -190,9 +187,6 @@ void CalibrationCalls::release() noexcept {
         if (event != nullptr) {
             driver_.destroy_event(event);
         }
-    }
-    if (pinned_ != nullptr) {
-        driver_.free_host(pinned_);
     }
     if (memory_ != 0) {
         driver_.free(memory_);
@@ -280,8 +274,6 @@ CUresult CalibrationCalls::call(Kind kind) const {
             return driver_.synchronize(stream_);
         case graph_launch:
             return driver_.launch_graph(graph_.executable, stream_);
-        case pinned_copy:
-            return driver_.copy(memory_, pinned_, kBytes, stream_);
     }
     return CUDA_ERROR_INVALID_VALUE;
 }

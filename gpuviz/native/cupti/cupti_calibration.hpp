@@ -14,7 +14,7 @@ namespace gpuviz::cupti {
 // current context of the calling thread, which all calls must come from.
 class CalibrationCalls {
   public:
-    // `copy` and `read_back`, a copy to the host that waits, use pageable memory.
+    // `read_back` is a copy to the host that waits.
     enum Kind : std::uint8_t {
         launch,
         copy,
@@ -23,10 +23,9 @@ class CalibrationCalls {
         event_query,
         stream_wait,
         synchronize,
-        graph_launch,
-        pinned_copy
+        graph_launch
     };
-    static constexpr std::size_t kinds = 9;
+    static constexpr std::size_t kinds = 8;
     static constexpr int graph_nodes = 10;
     // Of the graph whose time on the GPU is measured.
     static constexpr int long_graph_nodes = 50;
@@ -68,7 +67,6 @@ class CalibrationCalls {
     CUstream stream_ = nullptr;
     CUevent event_ = nullptr;
     CUdeviceptr memory_ = 0;
-    void* pinned_ = nullptr;
     Graph graph_;
     Graph long_graph_;
     CUevent began_ = nullptr;

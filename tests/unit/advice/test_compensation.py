@@ -397,23 +397,6 @@ def test_a_copy_to_the_host_costs_what_was_measured_of_it():
     assert (older.tracing_ns, newer.tracing_ns) == (300, 900)
 
 
-def test_a_copy_of_pinned_memory_costs_what_was_measured_of_it():
-    gpu = gpuviz.SimulatedGPU(real_time=False)
-    with gpuviz.record(device=gpu) as recorder:
-        array, pinned = gpu.empty(4096), gpu.empty_pinned(4096)
-        gpu.launch("kernel", duration=1e-6)
-        gpu.copy_to_device(array)
-        for _ in range(2):
-            gpu.copy_to_device(array, host=pinned)
-        gpu.synchronize()
-
-    costs = dict.fromkeys(("launch", "synchronize"), (0, 0)) | {"copy": (300, 300)}
-    older = as_costly(recorder.recording, costs).recording_cost()
-    newer = as_costly(recorder.recording, costs | {"pinned_copy": (700, 700)}).recording_cost()
-
-    assert (older.tracing_ns, newer.tracing_ns) == (3 * 300, 300 + 2 * 700)
-
-
 @pytest.mark.parametrize(
     ("call", "launches"),
     [
