@@ -120,7 +120,8 @@ def test_the_extension_is_enabled():
 
 
 def test_a_double_click_shows_a_recording(page):
-    for path in RECORDINGS:
+    # Several kinds of programs; `test_report_safety` draws all that are shipped.
+    for path in RECORDINGS[::3]:
         listed_file(page, path.name).dblclick()
         memory(page).wait_for()
 
