@@ -1,5 +1,6 @@
 """Five questions of somebody who opens a report for the first time: three actions answer each."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -10,7 +11,7 @@ from playwright.sync_api import Locator, Page
 import gpuviz
 from gpuviz.quantities import format_bytes, format_duration, format_share
 from gpuviz.recording import Recording, load
-from tests.browser.test_report import open_report
+from tests.browser.test_report import open_page
 
 pytestmark = pytest.mark.browser
 
@@ -66,15 +67,21 @@ def newcomer(page: Page) -> Newcomer:
     return Newcomer(page)
 
 
-def opened(newcomer: Newcomer, name: str, folder: Path) -> Recording:
-    recording = load(RECORDINGS / f"{name}.gpuviz")
-    open_report(newcomer.page, recording, folder)
-    return recording
+@pytest.fixture
+def opened(newcomer: Newcomer, report_of: Callable[[Path], Path]) -> Callable[[str], Recording]:
+    """Open a recording for the newcomer."""
+
+    def open_one(name: str) -> Recording:
+        path = RECORDINGS / f"{name}.gpuviz"
+        open_page(newcomer.page, report_of(path))
+        return load(path)
+
+    return open_one
 
 
 @pytest.mark.parametrize("name", ["image_pipeline", "kmeans"])
-def test_what_makes_the_peak(newcomer, tmp_path, name):
-    recording = opened(newcomer, name, tmp_path)
+def test_what_makes_the_peak(newcomer, opened, name):
+    recording = opened(name)
 
     first = newcomer.panel("lines").locator("tbody tr").first
 
@@ -86,8 +93,8 @@ def test_what_makes_the_peak(newcomer, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["image_pipeline", "fft_filter", "conjugate_gradient"])
-def test_which_line_blocks_the_host(newcomer, tmp_path, name):
-    recording = opened(newcomer, name, tmp_path)
+def test_which_line_blocks_the_host(newcomer, opened, name):
+    recording = opened(name)
 
     newcomer.click(newcomer.figure("Host blocked"))
 
@@ -98,8 +105,8 @@ def test_which_line_blocks_the_host(newcomer, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["image_pipeline", "kmeans", "monte_carlo"])
-def test_why_the_gpu_is_idle_in_the_longest_gap(newcomer, tmp_path, name):
-    recording = opened(newcomer, name, tmp_path)
+def test_why_the_gpu_is_idle_in_the_longest_gap(newcomer, opened, name):
+    recording = opened(name)
 
     newcomer.click(newcomer.figure("GPU idle"))
     shown = newcomer.seen(newcomer.page.get_by_role("region", name="Measured"))
@@ -120,8 +127,8 @@ WORDS = {
 
 
 @pytest.mark.parametrize("name", ["image_pipeline", "kmeans"])
-def test_which_kernels_touch_the_largest_block(newcomer, tmp_path, name):
-    recording = opened(newcomer, name, tmp_path)
+def test_which_kernels_touch_the_largest_block(newcomer, opened, name):
+    recording = opened(name)
 
     lines = newcomer.panel("lines")
     newcomer.click(lines.locator("tbody tr").first.get_by_role("button"))
@@ -191,8 +198,8 @@ def largest_blocks(recording: Recording) -> list[Block]:
 
 
 @pytest.mark.parametrize("name", ["image_pipeline", "kmeans", "conjugate_gradient"])
-def test_what_one_iteration_costs(newcomer, tmp_path, name):
-    recording = opened(newcomer, name, tmp_path)
+def test_what_one_iteration_costs(newcomer, opened, name):
+    recording = opened(name)
 
     newcomer.click(newcomer.figure("Iterations"))
 

@@ -15,7 +15,7 @@ from gpuviz.analysis.device_summary import summarize
 from gpuviz.quantities import format_bytes, format_duration, format_share
 from gpuviz.recording import Recording
 from tests.browser.test_newcomer import WORDS, Newcomer
-from tests.browser.test_report import open_report, plot
+from tests.browser.test_report import open_page, plot
 from tests.browser.widget_page import kernel, show_widget
 
 pytestmark = pytest.mark.browser
@@ -37,14 +37,14 @@ def newcomer(page: Page) -> Newcomer:
 
 
 @pytest.fixture(params=["report", "dashboard"])
-def opened(request, newcomer: Newcomer, tmp_path: Path, monkeypatch) -> Opened:
+def opened(request, newcomer: Newcomer, report_of, monkeypatch) -> Opened:
     """Open a recording for the newcomer, either way."""
     shown = []
 
     def open_one(path: Path) -> Recording:
         recording = gpuviz.load(path)
         if request.param == "report":
-            open_report(newcomer.page, recording, tmp_path)
+            open_page(newcomer.page, report_of(path))
             return recording
         with kernel(monkeypatch):
             shown.append(gpuviz.dashboard(recording))

@@ -25,7 +25,9 @@ from tests.unit.report.test_page import HOSTILE
 
 pytestmark = pytest.mark.browser
 
-TRAINING = Path(gpuviz.__file__).parent / "commands" / "training" / "layers.gpuviz"
+COMMANDS = Path(gpuviz.__file__).parent / "commands"
+TRAINING = COMMANDS / "training" / "layers.gpuviz"
+KMEANS = COMMANDS / "recordings" / "kmeans.gpuviz"
 
 OVERVIEW, LEVELS, MAP, MOMENT = 0, 2, 3, 4
 LEFT_PX, RIGHT_PX = 112, 16
@@ -290,9 +292,9 @@ def test_blocks_can_be_coloured_by_function(page, recording, tmp_path):
     ]
 
 
-def test_blocks_can_be_coloured_by_the_innermost_call(page, tmp_path):
+def test_blocks_can_be_coloured_by_the_innermost_call(page, report_of):
     recording = gpuviz.load(TRAINING)
-    open_report(page, recording, tmp_path)
+    open_page(page, report_of(TRAINING))
     entries = page.locator(".gpuviz-legend").first.locator("li")
 
     page.get_by_label("Colour by").select_option("call")
@@ -308,9 +310,9 @@ def test_blocks_can_be_coloured_by_the_innermost_call(page, tmp_path):
     assert "Linear.forward (modules/linear.py:134)" in names
 
 
-def test_a_training_program_has_modules_phases_and_categories(page, tmp_path):
+def test_a_training_program_has_modules_phases_and_categories(page, report_of):
     recording = gpuviz.load(TRAINING)
-    open_report(page, recording, tmp_path)
+    open_page(page, report_of(TRAINING))
     entries = page.locator(".gpuviz-legend").first.locator("li")
 
     names = {}
@@ -329,8 +331,8 @@ def test_a_training_program_has_modules_phases_and_categories(page, tmp_path):
     assert any(line.startswith("backward of record_training.py:") for line in lines)
 
 
-def test_legends_name_lines_by_their_numbers_where_all_are_in_one_file(page, tmp_path):
-    open_report(page, gpuviz.load(TRAINING), tmp_path)
+def test_legends_name_lines_by_their_numbers_where_all_are_in_one_file(page, report_of):
+    open_page(page, report_of(TRAINING))
 
     names = page.locator("[data-pane=memory] .gpuviz-legend").first.inner_text()
 
@@ -349,10 +351,10 @@ CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
 """
 
 
-def test_blocks_at_a_moment_are_named_by_their_lines(page, tmp_path):
-    recording = gpuviz.load(TRAINING.parents[1] / "recordings" / "kmeans.gpuviz")
+def test_blocks_at_a_moment_are_named_by_their_lines(page, report_of):
+    recording = gpuviz.load(KMEANS)
     page.add_init_script(WRITTEN)
-    open_report(page, recording, tmp_path)
+    open_page(page, report_of(KMEANS))
     open_tab(page, "moment")
 
     wanted = {":76 distances", ":75 differences", ":48 points"}
@@ -362,9 +364,9 @@ def test_blocks_at_a_moment_are_named_by_their_lines(page, tmp_path):
     assert {name.partition(" ")[2] for name in wanted} == kept
 
 
-def test_the_blocks_at_the_peak_are_copied_as_csv(page, tmp_path):
-    recording = gpuviz.load(TRAINING.parents[1] / "recordings" / "kmeans.gpuviz")
-    open_report(page, recording, tmp_path)
+def test_the_blocks_at_the_peak_are_copied_as_csv(page, report_of):
+    recording = gpuviz.load(KMEANS)
+    open_page(page, report_of(KMEANS))
     page.context.grant_permissions(["clipboard-read"])
 
     panel = open_tab(page, "moment")
@@ -384,9 +386,9 @@ def test_the_blocks_at_the_peak_are_copied_as_csv(page, tmp_path):
     assert any("kmeans.py:" in row["Line"] for row in rows)
 
 
-def test_modules_are_a_flame_graph_of_what_they_hold_and_launch(page, tmp_path):
+def test_modules_are_a_flame_graph_of_what_they_hold_and_launch(page, report_of):
     recording = gpuviz.load(TRAINING)
-    open_report(page, recording, tmp_path)
+    open_page(page, report_of(TRAINING))
     panel = open_tab(page, "call-stacks")
     calls = panel.locator(".gpuviz-icicle__call")
 
@@ -407,8 +409,8 @@ def title_of_call(call: Locator) -> str:
     return call.get_attribute("aria-label") or ""
 
 
-def test_passes_and_steps_are_ranges_of_the_thread_that_trains(page, tmp_path):
-    open_report(page, gpuviz.load(TRAINING), tmp_path)
+def test_passes_and_steps_are_ranges_of_the_thread_that_trains(page, report_of):
+    open_page(page, report_of(TRAINING))
 
     kinds = page.locator(".gpuviz-legend li").all_inner_texts()
 

@@ -1,5 +1,6 @@
 """The timeline's numbers in the browser, against the analyses in Python."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from gpuviz.data.derived import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_duration
 from gpuviz.recording import Recording
 from tests.browser.stream_recording import make_stream_recording
-from tests.browser.test_report import LEVELS, open_report, open_tab, plot, point
+from tests.browser.test_report import LEVELS, open_page, open_report, open_tab, plot, point
 
 pytestmark = pytest.mark.browser
 
@@ -23,8 +24,18 @@ RANKS = Path(__file__).parents[1] / "unit" / "two_gpus" / "data" / "training_lat
 RECORDED = ("image_pipeline", "fft_filter", "monte_carlo")
 
 
-def load(name: str) -> Recording:
-    return make_stream_recording() if name == "" else gpuviz.load(RECORDINGS / f"{name}.gpuviz")
+@pytest.fixture
+def recording(
+    name: str, page: Page, tmp_path: Path, report_of: Callable[[Path], Path]
+) -> Recording:
+    """Open the report of a recording, and return the recording."""
+    if name == "":
+        made = make_stream_recording()
+        open_report(page, made, tmp_path)
+        return made
+    path = RECORDINGS / f"{name}.gpuviz"
+    open_page(page, report_of(path))
+    return gpuviz.load(path)
 
 
 def lines_about_lane(page: Page, title: str) -> list[str]:
@@ -48,11 +59,9 @@ def causes_of(lane: LaneOverlap) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["", *RECORDED])
-def test_the_causes_of_idle_gaps_are_those_of_the_overlap(page, name, tmp_path):
-    recording = load(name)
+def test_the_causes_of_idle_gaps_are_those_of_the_overlap(page, recording):
     titles = {row["id"]: row["name"] for row in recording.table("streams").to_pylist()}
     streams = [lane for lane in recording.overlap().streams if titles[lane.stream] != ""]
-    open_report(page, recording, tmp_path)
 
     for lane in streams:
         lines = lines_about_lane(page, titles[lane.stream])
@@ -65,9 +74,7 @@ def test_the_causes_of_idle_gaps_are_those_of_the_overlap(page, name, tmp_path):
 
 @pytest.mark.parametrize("name", ["", *RECORDED])
 @pytest.mark.parametrize("shares", [(0.17, 0.4), (0.31, 0.93)])
-def test_a_measured_window_has_the_numbers_of_the_recording_cut_to_it(page, name, shares, tmp_path):
-    recording = load(name)
-    open_report(page, recording, tmp_path)
+def test_a_measured_window_has_the_numbers_of_the_recording_cut_to_it(page, recording, shares):
     panel = page.get_by_role("region", name="Measured")
 
     page.mouse.move(*point(page, LEVELS, shares[0], 0.5))
