@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import shutil
+import time
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ import pytest
 import gpuviz
 from gpuviz.conclusions.ranking import conclusions
 from tests.integration.server.running_server import Answer, Server, running_server
+from tests.patience import PAUSE_S
 from tests.unit.recording.from_activities import Timeline
 
 PATH = "gpuviz/api/recordings"
@@ -291,6 +293,7 @@ def test_a_server_answers_others_while_it_converts_a_large_snapshot(server, fold
         while not converting.done():
             assert server.ask("api").status == 200
             answered += not converting.done()
+            time.sleep(PAUSE_S)
 
     assert path.stat().st_size > 100 * MIB
     assert converting.result().status == 200
