@@ -34,9 +34,10 @@ LOOP = "for number in range(40)"
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the interpreter of a new environment with `gpuviz[lab]` installed."""
     environment = tmp_path_factory.mktemp("walk") / "environment"
-    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
     python = environment / "bin" / "python"
-    install = [str(python), "-m", "pip", "install", "-q", "--no-compile", f"{wheel}[lab]"]
+    pip = [sys.executable, "-m", "pip", "--python", str(python)]
+    install = [*pip, "install", "-q", "--no-compile", f"{wheel}[lab]"]
     subprocess.run(install, check=True, capture_output=True)
     return python
 
