@@ -47,6 +47,8 @@ def are_filled(content: "NDArray[Any]", size: "NDArray[Any]") -> "NDArray[Any]":
         content: The content of each copy; see `with_known_content`.
         size: Its bytes, more than at these places.
     """
+    if len(content) == 0:
+        return np.zeros(0, bool)
     sizes, place = np.unique(size, return_inverse=True)
     filled = np.stack([_content(each, sizes) for each in _FILLINGS])
     found: NDArray[Any] = (filled[:, place.ravel()] == content).any(axis=0)
