@@ -189,16 +189,17 @@ def _times(schedule: Schedule, costs: HostCosts) -> "NDArray[Any]":
 
 
 def _shorten_graphs(schedule: Schedule, lag: "NDArray[Any]", gap: int) -> None:
-    """Shorten the time between works of a launch, which only graphs have several of, in `lag`."""
+    """Shorten the time between kernels of a graph, launched at once, by a gap in `lag`."""
     constraints = schedule.constraints
     begun = np.full(len(schedule.moments.times), -1)
     begun[schedule.moments.begun] = np.arange(len(schedule.moments.begun))
     later = begun[constraints.target]
     known = np.flatnonzero((constraints.work >= 0) & (later >= 0))
     before, later = constraints.work[known], later[known]
-    call, duration = schedule.call, schedule.duration[before]
-    inside = (call[before] >= 0) & (call[before] == call[later])
-    shortened = np.maximum(lag[known] - gap, np.minimum(lag[known], duration))
+    is_of_graph = plain(schedule.recording.tables["activities"]["graph"])[schedule.rows] > 0
+    call = schedule.call
+    inside = is_of_graph[later] & (call[later] >= 0) & (call[before] == call[later])
+    shortened = np.maximum(lag[known] - gap, np.minimum(lag[known], schedule.duration[before]))
     lag[known] = np.where(inside, shortened, lag[known])
 
 
