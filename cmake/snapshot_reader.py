@@ -8,6 +8,7 @@ linked into it and their licences. If they are out of date and the compiler, the
 """
 
 import json
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -30,6 +31,7 @@ SOURCES = {
         *("torch_snapshot", "torch_stacks", "torch_tables", "torch_times"),
     ),
 }
+INCLUDED = re.compile(r'^#include "(.+)"', re.MULTILINE)
 # Of the memory of an instance; snapshot_reader.cpp and snapshot_reader.ts name it.
 MOST_BYTES = (4 << 30) - (64 << 10)  # the linker takes no 2**32
 STACK_BYTES = 1 << 20
@@ -66,13 +68,23 @@ def room_in(folder: Path, room: str) -> Path:
     return together
 
 
+def read_with(files: list[Path]) -> set[Path]:
+    """Return files of the native core, and all headers of it that they include."""
+    found: set[Path] = set()
+    while files:
+        file = files.pop()
+        if file not in found:
+            found.add(file)
+            files += [NATIVE / name for name in INCLUDED.findall(file.read_text(encoding="utf-8"))]
+    return found
+
+
 def is_current(module: Path) -> bool:
-    """Return whether no source or header is newer than the module."""
+    """Return whether nothing that is compiled is newer than the module."""
     if not module.exists():
         return False
-    sources = [each for room in SOURCES for each in sources_of(room)]
-    read = [Path(__file__), *sources, *NATIVE.rglob("*.hpp")]
-    return module.stat().st_mtime > max(each.stat().st_mtime for each in read)
+    read = read_with([each for room in SOURCES for each in sources_of(room)])
+    return module.stat().st_mtime > max(each.stat().st_mtime for each in {Path(__file__), *read})
 
 
 def components(compiler: Path) -> list[dict[str, str]]:
