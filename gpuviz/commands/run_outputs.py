@@ -1,4 +1,4 @@
-"""Where a program under ``gpuviz run`` is said what was recorded, and the report about it."""
+"""How ``gpuviz run`` prints sentences beside the program's output, and writes its report."""
 
 import subprocess
 import sys

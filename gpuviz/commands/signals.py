@@ -10,13 +10,14 @@ from typing import Any
 
 # A shell's exit code for a program ended by a signal: 128 plus the number.
 BY_SIGNAL = 128
+# After this time, an exception that was swallowed is raised again.
 RAISE_AGAIN_S = 0.25
 # The exceptions that `_end` has raised, the latest last.
 _raised: list[BaseException] = []
 
 
 def handle_signals() -> None:
-    """Let SIGTERM and SIGINT end what runs by an exception."""
+    """Let SIGTERM and SIGINT raise an exception in what runs, which ends it."""
     for number in (signal.SIGTERM, signal.SIGINT):
         # The child process of a shell's `&` ignores Ctrl-C.
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -25,7 +26,7 @@ def handle_signals() -> None:
 
 
 def forget_signals() -> None:
-    """Raise no exception again."""
+    """Stop raising swallowed exceptions again."""
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 

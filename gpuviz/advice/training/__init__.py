@@ -1,1 +1,1 @@
-"""Gradients, losses and modes of a training that cost more than they give."""
+"""Gradients, losses and modes that a training does not need."""
