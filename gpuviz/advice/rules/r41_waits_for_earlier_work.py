@@ -175,9 +175,9 @@ def _change(schedule: "Schedule", waits: Waits) -> str:
         )
     if waits_for_results(schedule, waits):
         return (
-            "The host waits there for a copy to it. Launch the next work before the wait, so that "
-            "the GPU works while the host reads the result. The next copy then needs another "
-            "buffer."
+            "The host waits there for a copy from the GPU. Launch the next work before the wait, "
+            "so that the GPU works while the host reads the result. The next copy then needs "
+            "another buffer."
         )
     change = (
         "Wait only where the host needs the result, so that it can launch the next work "

@@ -351,8 +351,9 @@ def test_a_synchronization_is_found_and_removing_it_saves_what_was_predicted():
     assert finding.saved_ns == pytest.approx(measured, rel=0.2)
     assert "The copies" not in finding.reason
     assert finding.change == (
-        "The host waits there for a copy to it. Launch the next work before the wait, so that the "
-        "GPU works while the host reads the result. The next copy then needs another buffer."
+        "The host waits there for a copy from the GPU. Launch the next work before the wait, so "
+        "that the GPU works while the host reads the result. The next copy then needs another "
+        "buffer."
     )
 
 
