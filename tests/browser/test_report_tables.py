@@ -179,10 +179,8 @@ def check_parts(page: Page, part: str, by_line: list[dict]) -> None:
     opened = [row for row in by_line if lines[tuple(row[name] for name in same)] > 1]
 
     open_whole(page, part)
-    closed = page.locator(f"[data-panel={part}] .gpuviz-table__lines")
-    if closed.count() > 0:
-        closed.first.click()
-    closed.evaluate_all("all => all.slice(1).forEach(each => each.click())")
+    for closed in page.locator(f"[data-panel={part}] .gpuviz-table__lines").all():
+        closed.click()
 
     found = page.evaluate(
         """part => [...document.querySelectorAll(`[data-panel=${part}] .gpuviz-table__part`)].map(
