@@ -172,8 +172,20 @@ class Session:
     def sink(self, device: int) -> EventRing:
         """The sink of a device; it keeps the session alive."""
 
-    def start(self) -> None:
-        """Begin collecting. A session records once."""
+    def start(self, starts_clock: bool = True) -> None:
+        """
+        Begin collecting, and the clock unless `start_clock` does later. A session records once.
+        """
+
+    def start_clock(self) -> None:
+        """
+        Make this moment time zero; all that was collected before is at time zero too.
+        """
+
+    def since_start(self, time_ns: int) -> int:
+        """
+        A time on CLOCK_MONOTONIC in ns since time zero; 0 before the clock has started.
+        """
 
     def stop(self) -> None:
         """
@@ -320,7 +332,9 @@ class Session:
 
     @property
     def start_ns(self) -> int:
-        """Time zero of the columns on CLOCK_MONOTONIC; 0 before start()."""
+        """
+        Time zero of the columns on CLOCK_MONOTONIC; 0 before the clock has started.
+        """
 
     @property
     def wall_start_ns(self) -> int:

@@ -46,7 +46,7 @@ class CuptiTracing:
         self._tracer: _core.CuptiTracer | None = None
         self._problem = ""
         self._library = ""
-        self._start_ns = 0
+        self._session: _core.Session | None = None
         self.costs: Mapping[str, tuple[int, int]] = {}
 
     def begin(self, session: _core.Session) -> None:
@@ -80,7 +80,7 @@ class CuptiTracing:
     def pause(self) -> int:
         """Detach from the process; return from when on no call is recorded."""
         assert self._tracer is not None  # noqa: S101 - it is active
-        return self._tracer.pause() - self._start_ns
+        return self._since_start(self._tracer.pause())
 
     def resume(self) -> int | None:
         """Record again; return from when on, or None if another tool uses CUPTI now."""
@@ -90,7 +90,10 @@ class CuptiTracing:
         except RuntimeError as error:
             log(logging.DEBUG, f"Streams are not recorded again: {error}")
             return None
-        return time.monotonic_ns() - self._start_ns
+        return self._since_start(time.monotonic_ns())
+
+    def _since_start(self, time_ns: int) -> int:
+        return 0 if self._session is None else self._session.since_start(time_ns)
 
     @property
     def cost_ns(self) -> int:
@@ -150,7 +153,7 @@ class CuptiTracing:
                 "the driver does not report the parameters of kernels; update it to CUDA 12.4."
             )
         tracer.start()
-        self._start_ns = session.start_ns
+        self._session = session
         return tracer
 
 

@@ -3,6 +3,7 @@
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuviz.recorder.device_links import device_links
@@ -146,6 +147,10 @@ class Pump:
     def drain(self) -> int:
         """Move everything from the session to the store, and return the number of events."""
         return self._worker.submit(self._drain)()
+
+    def append_clocks(self) -> None:
+        """Store a snapshot of the clocks if one is due."""
+        self._worker.submit(partial(self._transfer.append_clocks, is_last=False))()
 
     def drain_initial_events(self) -> int:
         """Move the events that describe the state before the recording; return their number."""

@@ -193,12 +193,11 @@ class Recorder:
         )
         try:
             pump.append_known(self._source.tables())
-            self._session.start()
+            self._session.start(starts_clock=self._source.now_ns() is not None)
             self._ranges.begin()
             try:
                 self._source.describe(self._session)
                 self._initial_events = pump.drain_initial_events()
-                store.describe(self._manifest(complete=False))
                 self._source.begin(self._session)
                 self._tracer.begin(self._session)
                 self._ranges.begin_cells()
@@ -212,6 +211,7 @@ class Recorder:
                 Recorder._latest = weakref.ref(self)
                 Recorder._active = self
                 self._ranges.begin_collections()
+                self._start_clock(store, pump)
             except BaseException:
                 Recorder._active = self._store = self._pump = None
                 pump.discard()
@@ -228,6 +228,13 @@ class Recorder:
             self._ranges = HostRanges(self._session, self._tracer)
             self._feed.restart()
             raise
+
+    def _start_clock(self, store: Store, pump: Pump) -> None:
+        """Let time begin, except on a simulated clock: the start is no time of the program."""
+        if not self._session.start_ns:
+            self._session.start_clock()
+        store.describe(self._manifest(complete=False))
+        pump.append_clocks()
 
     def _learn_gil(self, pump: Pump) -> None:
         """Let host samples name the thread that has the GIL from the beginning."""
@@ -567,9 +574,7 @@ class Recorder:
         return (*notes, *windows, *_not_looked_after(self._session))
 
     def _clock_ns(self) -> int:
-        began = self._session.start_ns
-        now = self._source.now_ns() or time.monotonic_ns()
-        return now - began if began else 0
+        return self._session.since_start(self._source.now_ns() or time.monotonic_ns())
 
     def _manifest(self, *, complete: bool) -> Manifest:
         start_unix_ns = self._session.wall_start_ns or time.time_ns()

@@ -173,7 +173,7 @@ class Transfer:
         now = time.monotonic_ns()
         if is_last or now - self._sampled_ns >= SAMPLE_NS:
             self._sampled_ns = now
-            time_ns = (self._source.now_ns() or now) - self._session.start_ns
+            time_ns = self._session.since_start(self._source.now_ns() or now)
             samples = self._source.sample()
             rows = [{"time": time_ns, "device": device, "used": used} for device, used in samples]
             self._append("device_memory", rows)
@@ -197,10 +197,11 @@ class Transfer:
 
     def append_clocks(self, *, is_last: bool) -> None:
         """Store a snapshot of the clocks if one is due, and at the end."""
-        if is_last or time.monotonic_ns() >= self._clocks_due_ns:
-            snapshot = clock_snapshot(self._session.start_ns)
+        start_ns = self._session.start_ns
+        if start_ns and (is_last or time.monotonic_ns() >= self._clocks_due_ns):
+            snapshot = clock_snapshot(start_ns)
             self._append("clock_snapshots", [snapshot])
-            self._clocks_due_ns = self._session.start_ns + snapshot["time"] + CLOCKS_INTERVAL_NS
+            self._clocks_due_ns = start_ns + snapshot["time"] + CLOCKS_INTERVAL_NS
 
     def _resume(self) -> None:
         """Learn what is known from what is stored, if a step did not complete."""

@@ -74,7 +74,7 @@ void add_stream_range(Session& session, const nb::bytes& name, int device, std::
 
 std::uint32_t name_stream(Session& session, int device, std::uint64_t handle, std::string name) {
     record::ActivityLog& log = session.log();
-    const std::int64_t now = session.start_ns() == 0 ? 0 : log.since_start(record::now_ns());
+    const std::int64_t now = session.since_start(record::now_ns());
     const std::uint32_t id = log.streams.by_handle(device, handle, now);
     log.streams.rename(id, std::move(name));
     return id;

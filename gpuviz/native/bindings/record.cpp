@@ -276,7 +276,7 @@ void bind_counters(nb::class_<Session>& session) {
             "Copies to pinned memory that was not watched.")
         .def_prop_ro("sampler_cpu_ns", &Session::sampler_cpu_ns)
         .def_prop_ro("start_ns", &Session::start_ns,
-                     "Time zero of the columns on CLOCK_MONOTONIC; 0 before start().")
+                     "Time zero of the columns on CLOCK_MONOTONIC; 0 before the clock has started.")
         .def_prop_ro("wall_start_ns", &Session::wall_start_ns,
                      "The same moment on CLOCK_REALTIME.");
 }
@@ -303,8 +303,13 @@ void bind_record(nb::module_& m) {
              "watched, with `guards_pages` that of copies is protected.")
         .def("sink", &Session::sink, "device"_a, nb::rv_policy::reference_internal,
              "The sink of a device; it keeps the session alive.")
-        .def("start", &Session::start, nb::call_guard<GilRelease>(),
-             "Begin collecting. A session records once.")
+        .def("start", &Session::start, "starts_clock"_a = true, nb::call_guard<GilRelease>(),
+             "Begin collecting, and the clock unless `start_clock` does later. A session records "
+             "once.")
+        .def("start_clock", &Session::start_clock,
+             "Make this moment time zero; all that was collected before is at time zero too.")
+        .def("since_start", &Session::since_start, "time_ns"_a,
+             "A time on CLOCK_MONOTONIC in ns since time zero; 0 before the clock has started.")
         .def("stop", &Session::stop, nb::call_guard<GilRelease>(),
              "Return when every event pushed before is in columns; does nothing unless running.")
         .def("take", &take, "flush"_a = false,

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <unordered_map>
 
@@ -37,10 +39,13 @@ class ActivityLog {
     // Of memory events, those of sinks included.
     SampledCost memory_cost;
 
-    // Time zero, on the clock of clock.hpp.
+    // Time zero, on the clock of clock.hpp. What was before it is at time zero; between
+    // `await_start` and `start`, that is everything.
+    void await_start() noexcept { start_ns_ = std::numeric_limits<std::int64_t>::max(); }
     void start(std::int64_t start_ns) noexcept { start_ns_ = start_ns; }
     [[nodiscard]] std::int64_t since_start(std::int64_t time_ns) const noexcept {
-        return time_ns - start_ns_.load(std::memory_order_relaxed);
+        const std::int64_t start_ns = start_ns_.load(std::memory_order_relaxed);
+        return std::max<std::int64_t>(time_ns - start_ns, 0);
     }
 
     // In the child of a fork, where another thread may hold the locks of the tables for ever,

@@ -6,8 +6,8 @@
 namespace gpuviz::record {
 namespace {
 
-MemoryEventRow row_of(const MemoryEvent& event, std::int64_t start_ns, std::uint32_t stream) {
-    return {.time = event.time_ns - start_ns,
+MemoryEventRow row_of(const MemoryEvent& event, std::int64_t time, std::uint32_t stream) {
+    return {.time = time,
             .action = event.action,
             .address = event.address,
             .size = std::int64_t(event.size),
@@ -23,14 +23,16 @@ MemoryEventRow row_of(const MemoryEvent& event, std::int64_t start_ns, std::uint
 
 }  // namespace
 
-std::size_t Collector::append(std::span<const MemoryEvent> events, std::int64_t start_ns) noexcept {
+std::size_t Collector::append(std::span<const MemoryEvent> events,
+                              const ActivityLog& log) noexcept {
     std::size_t done = 0;
     try {
         for (; done < events.size(); ++done) {
             make_room(events[done].completed ? 2 : 1);
-            const std::uint32_t stream = stream_id(events[done], start_ns);
+            const std::uint32_t stream =
+                stream_id(events[done], log.since_start(events[done].time_ns));
             for_each_row(events[done], [&](const MemoryEvent& row) {
-                open_.append(row_of(row, start_ns, stream));
+                open_.append(row_of(row, log.since_start(row.time_ns), stream));
                 ++rows_;
             });
         }
@@ -61,8 +63,7 @@ std::size_t Collector::bytes() const noexcept {
     return open_.bytes() + full_.size() * rows_per_chunk * EventColumns::bytes_per_row;
 }
 
-std::uint32_t Collector::stream_id(const MemoryEvent& event, std::int64_t start_ns) {
-    const std::int64_t time = event.time_ns - start_ns;
+std::uint32_t Collector::stream_id(const MemoryEvent& event, std::int64_t time) {
     const std::uint64_t version = streams_.version();
     if (event.device != last_.device || event.stream != last_.handle || version != last_.version ||
         time < last_.holder.since || time >= last_.holder.until) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "record/activity_log.hpp"
 #include "record/event_columns.hpp"
 #include "record/stream_table.hpp"
 
@@ -18,7 +19,7 @@ class Collector {
     explicit Collector(StreamTable& streams) : streams_(streams) {}
 
     // Returns the number of records added: all, or fewer if out of memory.
-    std::size_t append(std::span<const MemoryEvent> events, std::int64_t start_ns) noexcept;
+    std::size_t append(std::span<const MemoryEvent> events, const ActivityLog& log) noexcept;
 
     // Full chunks, oldest first; with `flush` also the incomplete one.
     [[nodiscard]] std::vector<EventColumns> take(bool flush);
@@ -28,7 +29,7 @@ class Collector {
 
   private:
     void make_room(std::size_t rows);
-    [[nodiscard]] std::uint32_t stream_id(const MemoryEvent& event, std::int64_t start_ns);
+    [[nodiscard]] std::uint32_t stream_id(const MemoryEvent& event, std::int64_t time);
 
     std::uint64_t rows_ = 0;  // appended so far
     EventColumns open_{rows_per_chunk};

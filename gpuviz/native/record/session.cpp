@@ -61,16 +61,17 @@ EventRing& Session::sink(int device) {
     return *ring;
 }
 
-void Session::start() {
+void Session::start(bool starts_clock) {
     const std::lock_guard only(lifecycle_);
-    if (start_ns_ != 0) {
+    if (process_ != 0) {
         throw std::logic_error(running_ ? "This session is already recording."
                                         : "This session has recorded; make a new one.");
     }
     process_ = getpid();
-    start_ns_ = now_ns();
-    log_->start(start_ns_);
-    wall_start_ns_ = read_clock_ns(CLOCK_REALTIME);
+    log_->await_start();
+    if (starts_clock) {
+        start_clock();
+    }
     shared_->thread = std::thread([this, &shared = *shared_] { collect_until_stopped(shared); });
     pthread_setname_np(shared_->thread.native_handle(), "gpuviz-collect");
     if (sampler_) {
@@ -81,6 +82,17 @@ void Session::start() {
     if (page_guard_) {
         page_guard_->start();
     }
+}
+
+void Session::start_clock() noexcept {
+    const std::int64_t now = now_ns();
+    wall_start_ns_ = read_clock_ns(CLOCK_REALTIME);
+    start_ns_ = now;
+    log_->start(now);
+}
+
+std::int64_t Session::since_start(std::int64_t time_ns) const noexcept {
+    return start_ns_ == 0 ? 0 : log_->since_start(time_ns);
 }
 
 void Session::stop() {
@@ -194,7 +206,7 @@ std::size_t Session::drain(Shared& shared) noexcept {
     for (const auto& place : rings_) {
         if (EventRing* ring = place.load(std::memory_order_acquire)) {
             const std::size_t taken = ring->drain([&](std::span<const MemoryEvent> events) {
-                const std::size_t done = shared.collector.append(events, start_ns_);
+                const std::size_t done = shared.collector.append(events, *log_);
                 if (touches_) {
                     touches_->collect(events.first(done));
                 }

@@ -62,7 +62,10 @@ class Session {
     // start() and after stop() it accepts events until its ring is full.
     [[nodiscard]] EventRing& sink(int device);
 
-    void start();
+    // Without the clock, all that is collected is at time zero until start_clock().
+    void start(bool starts_clock = true);
+    // Makes this moment time zero, once.
+    void start_clock() noexcept;
     // Waits until every event pushed before is in columns; does nothing unless running.
     void stop();
     [[nodiscard]] bool running() const noexcept { return running_.load(); }
@@ -167,9 +170,12 @@ class Session {
     [[nodiscard]] std::int64_t sampler_cpu_ns() const noexcept {
         return sampler_ ? sampler_->cpu_ns() : 0;
     }
-    // Time zero of the columns, on the clock of clock.hpp and on the wall clock; 0 before start().
+    // Time zero of the columns, on the clock of clock.hpp and on the wall clock; 0 before
+    // start_clock().
     [[nodiscard]] std::int64_t start_ns() const noexcept { return start_ns_.load(); }
     [[nodiscard]] std::int64_t wall_start_ns() const noexcept { return wall_start_ns_.load(); }
+    // A time of the clock of clock.hpp in the columns; 0 before start_clock().
+    [[nodiscard]] std::int64_t since_start(std::int64_t time_ns) const noexcept;
 
     // To be called in the child after fork(), where there is no collector thread: afterwards pushes
     // fill the rings and are dropped, nothing is collected, and nothing waits. take(), stop() and

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from types import ModuleType
 
+import pyarrow.compute as pc
 import pytest
 
 from gpuviz.ownership import held_at_end
@@ -13,6 +14,9 @@ from gpuviz.recorder import transfer
 from gpuviz.recording import load
 from gpuviz.report.facts import environment, facts
 from gpuviz.report.redaction import redact
+from tests.unit.recorder.simulated_source import SimulatedSource
+
+STARTING_S = 0.05
 
 
 @pytest.fixture
@@ -107,3 +111,28 @@ def test_what_ending_takes_is_no_time_of_the_recording(source, new_recorder, mon
 
     ended = time.monotonic_ns() - recorder.recording.manifest.start_monotonic_ns
     assert worked <= recorder.recording.duration_ns < ended - 300_000_000
+
+
+def test_what_starting_takes_is_no_time_of_the_recording(source, new_recorder, monkeypatch):
+    began = SimulatedSource.begin
+
+    def begin_slowly(self, session):
+        began(self, session)
+        self.allocate(1234)  # as another thread may
+        time.sleep(STARTING_S)
+
+    monkeypatch.setattr(SimulatedSource, "begin", begin_slowly)
+    source.allocate(1234)
+    called = time.monotonic_ns()
+    with new_recorder(source) as recorder:
+        began_at = time.monotonic_ns()
+        source.allocate(1234)
+
+    recording = recorder.recording
+    initial, meanwhile, later = (
+        recording.table("memory_events").filter(pc.field("action") == "alloc")["time"].to_pylist()
+    )
+    zero = recording.manifest.start_monotonic_ns
+    assert initial == meanwhile == 0
+    assert called + STARTING_S * 1e9 <= zero <= began_at <= zero + later
+    assert recording.duration_ns < time.monotonic_ns() - zero
