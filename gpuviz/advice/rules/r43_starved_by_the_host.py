@@ -9,6 +9,7 @@ from gpuviz.advice.finding import Finding
 from gpuviz.advice.host.host_gaps import HostGaps, host_gaps
 from gpuviz.advice.host.places_between_calls import places_between_calls
 from gpuviz.advice.host.sampled_places import sampled_places
+from gpuviz.advice.host.waiting_threads import with_waiting
 from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.derived_tables import derived
@@ -71,7 +72,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     The first gap of a place does not count if it is twice as long as any later one, for the same
     reason.
 
-    Saving: the recording's `Schedule`, replayed without this time. The work has to be done
+    Saving: the recording's `Schedule`, replayed without this time, also of threads that waited
+    meanwhile: see `gpuviz.advice.host.waiting_threads`. The work has to be done
     somewhere, so that it is ``possible``.
     """
     recording = schedule.recording
@@ -99,7 +101,7 @@ def _finding(
     shorter = np.zeros(len(gaps.length), np.int64)
     shorter[place.calls] = place.host_ns
     host_ns = int(place.host_ns.sum())
-    change = ScheduleChange(shorter_gap=shorter, at_most_ns=host_ns)
+    change = ScheduleChange(shorter_gap=with_waiting(recording, gaps, shorter), at_most_ns=host_ns)
     times = plain(recording.tables["api_calls"]["time"])[place.calls]
     is_of_warm_up = int(times.max()) <= steady_of(recording, device).from_ns
     whole = schedule.covered_ns if is_of_warm_up else schedule.working_ns

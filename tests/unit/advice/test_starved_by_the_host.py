@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -475,7 +476,7 @@ def test_waiting_for_a_thread_of_gpuviz_is_no_finding():
         assert [each.rule for each in findings(recording)].count("R43") == count
 
 
-MAIN, HELPER = 11, 77
+MAIN, HELPER, OTHER = 11, 77, 78
 LINE = {"cell": 0, "installed": 0, "assigned": "", "context": "", "context_line": 0}
 STACK = {"module": "", "phase": "", "forward_frame": 0, "differentiable": 0}
 
@@ -518,11 +519,12 @@ class Sampled:
         row = {"time": begin, "end": end, "thread": thread, "stack": stack, "state": state}
         self.rows.append(row | {"holder": 0, "samples": 1})
 
-    def on_threads(self, thread_of, *, without_stack=()):
-        """Let calls be those of other threads, some of which have no call stacks."""
+    def on_threads(self, thread_of, *, without_stack=(), longer_ns=0):
+        """Let calls be those of other threads, some without call stacks, whose calls are longer."""
         rows = self.tables["api_calls"].to_pylist()
         for row in rows:
             row["thread"] = thread_of(row)
+            row["end"] += longer_ns if row["thread"] in without_stack else 0
             row["stack"] = 0 if row["thread"] in without_stack else row["stack"]
         self.tables["api_calls"] = pa.Table.from_pylist(rows, self.tables["api_calls"].schema)
 
@@ -620,6 +622,48 @@ def test_work_of_the_thread_that_hands_over_what_another_launches_is_blamed():
 )
 def test_work_beside_a_thread_that_waits_for_something_else_is_not_blamed(look_alike):
     assert hands_over(**look_alike) == []
+
+
+def hands_over_and_launches(*, other="waiting"):
+    """Return findings on work before launches of three threads at once, and what it takes."""
+
+    def steps(gpu, *, host):
+        arrays = [gpu.empty(1 << 20) for _ in range(3)]
+        for _ in range(STEPS):
+            gpu.work_on_host(host)
+            for array in arrays:
+                gpu.launch("filter", duration=100e-6, writes=[array])
+            gpu.synchronize()
+
+    sampled = Sampled(timed(partial(steps, host=5e-3)))
+    stack = sampled.stack(("measure", 5, "values.sort()"))
+    for before, after in sampled.gaps:
+        begin, woken = before["end"], after["time"]
+        sampled.sample(MAIN, begin, woken, stack=stack)
+        sampled.sample(MAIN, woken, woken + 50_000, stack=stack, state="waiting")
+        sampled.sample(HELPER, begin, woken, state="waiting")
+        sampled.sample(OTHER, begin, woken, state=other)
+    threads = itertools.cycle((HELPER, OTHER, MAIN))
+    launches = [call["correlation"] for call in sampled.launches()]
+    thread_of = dict(zip(launches, threads))  # noqa: B905 - threads do not end
+    sampled.on_threads(
+        lambda call: thread_of.get(call["correlation"], MAIN),
+        without_stack=(HELPER, OTHER),
+        longer_ns=5_000,
+    )
+    return sampled.idle(), saved_ns(partial(steps, host=5e-3), partial(steps, host=1e-9))
+
+
+def test_the_thread_that_works_and_those_that_wait_for_it_begin_sooner_without_its_work():
+    (finding,), true_ns = hands_over_and_launches()
+
+    assert finding.saved_ns == pytest.approx(true_ns, rel=0.1)
+
+
+def test_a_thread_with_work_of_its_own_begins_no_sooner():
+    (finding,), true_ns = hands_over_and_launches(other="working")
+
+    assert finding.saved_ns < 0.2 * true_ns
 
 
 def test_a_thread_that_waits_long_before_the_other_launches_has_handed_nothing_over():
