@@ -20,6 +20,13 @@ class Capture {
         return slots_[stream] = order.create_stream(StreamKind::non_blocking);
     }
 
+    // Appends a node to the stream; returns the stream's slot.
+    Slot act(Slot stream) {
+        const Slot slot = join(stream);
+        order.act(slot, 0);
+        return slot;
+    }
+
     const Slot origin;
     bool is_open = true;
     Order order{false};

@@ -6,63 +6,18 @@
 #include <string>
 #include <utility>
 
+#include "hazards/unknown_id.hpp"
+
 namespace gpuviz::hazards {
 
-namespace {
-
-// Up to here, a pair of accesses to one block is looked for by comparing all.
-constexpr std::size_t few_accesses = 16;
-
-template <typename Table>
-[[noreturn]] void throw_unknown(const Table& what, std::uint64_t id) {
-    throw std::invalid_argument(std::string(what) + " " + std::to_string(id) + " does not exist");
-}
-
-bool names_a_block_twice(std::span<const Access> accesses) {
-    if (accesses.size() > few_accesses) return true;
-    for (std::size_t each = 1; each < accesses.size(); ++each) {
-        for (std::size_t other = 0; other < each; ++other) {
-            if (accesses[each].block == accesses[other].block) return true;
-        }
-    }
-    return false;
-}
-
-bool is_write(Mode mode) { return mode == Mode::write || mode == Mode::atomic; }
-
-Tier tier_of(const Access& access) {
-    return access.is_exact && access.mode != Mode::unknown ? Tier::certain : Tier::probable;
-}
-
-}  // namespace
-
-Engine::Engine(Options options) : options_(options), order_(options.strict_threads) {}
+Engine::Engine(Options options)
+    : options_(options),
+      order_(options.strict_threads),
+      checker_(options.unknown_may_write, blocks_, history_, values_) {}
 
 std::vector<Hazard> Engine::take() {
-    for (Doubt& each : doubts_) hazards_.push_back(std::move(each.hazard));
-    doubts_.clear();
+    values_.take_doubts(hazards_);
     return std::exchange(hazards_, {});
-}
-
-Engine::Block* Engine::find(BlockId id) {
-    const auto slot = static_cast<std::uint32_t>(id) - 1;
-    if (slot >= blocks_.size() || blocks_[slot].generation != id >> 32) return nullptr;
-    return &blocks_[slot];
-}
-
-bool Engine::is_live(BlockId id) const {
-    const Block* block = const_cast<Engine*>(this)->find(id);
-    return block && block->is_live;
-}
-
-Engine::Block& Engine::live_block(BlockId id) {
-    if (!is_live(id)) throw_unknown("live block", id);
-    return *find(id);
-}
-
-Engine::Event& Engine::event_of(EventId id) {
-    if (id >= events_.size() || !events_[id].exists) throw_unknown("event", id);
-    return events_[id];
 }
 
 Engine::Graph& Engine::graph_of(GraphId id) {
@@ -74,212 +29,24 @@ void Engine::check_stream(Slot stream) const {
     if (!order_.has_stream(stream)) throw_unknown("stream", stream);
 }
 
-Capture* Engine::capture_of(Slot stream) {
-    if (captures_.empty()) return nullptr;
-    const auto found = captures_.find(stream);
-    return found == captures_.end() ? nullptr : found->second.get();
-}
-
-Slot Engine::create_stream(StreamKind kind, Device device) {
-    return order_.create_stream(kind, device);
-}
-
 void Engine::destroy_stream(Slot stream) {
     check_stream(stream);
     order_.destroy_stream(stream);
 }
 
-EventId Engine::create_event() {
-    if (unused_events_.empty()) {
-        events_.emplace_back();
-        return static_cast<EventId>(events_.size() - 1);
-    }
-    const EventId id = unused_events_.back();
-    unused_events_.pop_back();
-    events_[id] = {};
-    return id;
-}
-
-void Engine::destroy_event(EventId event) {
-    event_of(event) = {.exists = false, .clock = {}, .capture = {}};
-    unused_events_.push_back(event);
-}
-
-// ---- accesses
-
-const std::vector<Access>& Engine::placed(std::span<const Access> accesses) {
-    placed_.clear();
-    for (Access access : accesses) {
-        const Block* block = find(access.block);
-        if (!block) throw_unknown("block", access.block);
-        if (!access.is_exact && access.stop == 0) access.stop = block->of.bytes;
-        if (access.start > access.stop || access.stop > block->of.bytes) {
-            throw std::invalid_argument("an access of bytes " + std::to_string(access.start) +
-                                        " to " + std::to_string(access.stop) + " of a block of " +
-                                        std::to_string(block->of.bytes) + " bytes");
-        }
-        if (access.start == access.stop) continue;
-        access.start += block->of.address;
-        access.stop += block->of.address;
-        access.pointer = access.start;
-        placed_.push_back(access);
-    }
-    if (names_a_block_twice(placed_)) placed_ = strongest(std::move(placed_));
-    return placed_;
-}
-
-// Whether the action runs after a value that nobody has written yet.
-bool Engine::waits_early(Moment moment) const {
-    return std::any_of(values_.begin(), values_.end(), [&](const auto& each) {
-        const std::vector<Moment>& waits = each.second.early_waits;
-        return std::any_of(waits.begin(), waits.end(), [&](Moment wait) {
-            return wait.slot == moment.slot && wait.index < moment.index;
-        });
-    });
-}
-
-template <typename IsAfter>
-void Engine::check_past(HazardsOfOperation& found, const Access& access, std::uint64_t base,
-                        const Extent& extent, IsAfter&& is_after) {
-    History::for_each_past(
-        extent, access.start, access.stop,
-        [&](const PastAccess& past, std::uint64_t start, std::uint64_t stop) {
-            if (is_after(past.moment()) || !conflict(past, access)) return;
-            if (!options_.unknown_may_write && !is_write(past.mode) && !is_write(access.mode)) {
-                return;
-            }
-            const bool is_same = past.block == access.block;
-            const bool is_reuse = !is_same && (is_live(past.block) || is_live(access.block));
-            const bool is_certain = past.is_exact && past.mode != Mode::unknown;
-            const Kind kind = is_reuse ? Kind::reuse : kind_of(past.mode, access.mode);
-            const Tier tier = is_certain ? tier_of(access) : Tier::probable;
-            const BlockId other = is_same ? 0 : past.block;
-            if (found.moment().index > 0 && waits_early(past.moment())) {
-                doubts_.push_back({past.moment(),
-                                   found.moment(),
-                                   {kind,
-                                    tier,
-                                    past.operation,
-                                    found.second(),
-                                    access.block,
-                                    other,
-                                    {{start - base, stop - base}}}});
-                return;
-            }
-            found.add(kind, tier, past.operation, access.block, other, start - base, stop - base);
-        });
-}
-
-// Stream-ordered memory exists from its allocation to its free, in the order of their streams.
-template <typename IsAfter>
-void Engine::check_lifetime(HazardsOfOperation& found, const Access& access, const Block& block,
-                            IsAfter&& is_after) {
-    if (block.is_graph_memory) return;
-    const std::uint64_t start = access.start - block.of.address;
-    const std::uint64_t stop = access.stop - block.of.address;
-    if (block.of.allocator == Allocator::stream_ordered && !is_after(block.allocated)) {
-        found.add(Kind::use_before_alloc, Tier::certain, block.of.operation, access.block, 0, start,
-                  stop);
-    }
-    if (block.freed_async) {
-        found.add(Kind::use_after_free, Tier::certain, block.freed_by, access.block, 0, start,
-                  stop);
-    }
-}
-
-// Loads the past of all accesses at once; waiting for each in turn would take most of the time.
-void Engine::prefetch(const std::vector<Access>& accesses) {
-    prefetched_.clear();
-    for (const Access& access : accesses) {
-        const Extent* extent = find(access.block)->extent;
-        if (extent) prefetched_.push_back(extent);
-        __builtin_prefetch(extent);
-    }
-    for (const Extent* each : prefetched_) __builtin_prefetch(each->pieces.data());
-    for (const Extent* each : prefetched_) {
-        if (!each->pieces.empty()) __builtin_prefetch(each->pieces[0].past.data());
-    }
-}
-
-template <typename IsAfter>
-void Engine::check(HazardsOfOperation& found, const std::vector<Access>& accesses,
-                   IsAfter&& is_after) {
-    for (const Access& access : accesses) {
-        const Block& block = *find(access.block);
-        check_lifetime(found, access, block, is_after);
-        if (block.is_live) {
-            check_past(found, access, block.of.address, *block.extent, is_after);
-            continue;
-        }
-        history_.for_each_extent(access.start, access.stop, false, [&](const Extent& extent) {
-            check_past(found, access, block.of.address, extent, is_after);
-        });
-    }
-}
-
-// A graph accesses the same addresses at each launch, whoever owns them by then.
-void Engine::check_owners(HazardsOfOperation& found, const Access& access) {
-    const Block& block = *find(access.block);
-    if (block.is_live || block.is_graph_memory) return;
-    if (block.of.allocator == Allocator::private_pool) return;
-    const std::uint64_t base = block.of.address;
-    const auto add_vacant = [&](std::uint64_t start, std::uint64_t stop) {
-        if (block.freed_async || start >= stop) return;
-        found.add(Kind::use_after_free, Tier::latent, block.freed_by, access.block, 0, start - base,
-                  stop - base);
-    };
-    std::uint64_t reached = access.start;
-    history_.for_each_extent(access.start, access.stop, false, [&](const Extent& extent) {
-        const Block* owner = find(extent.owner);
-        if (!owner) return;
-        const std::uint64_t start = std::max(extent.start, access.start);
-        const std::uint64_t stop = std::min(extent.stop, access.stop);
-        add_vacant(reached, start);
-        reached = stop;
-        const bool is_certain = owner->of.allocator == Allocator::stream_ordered;
-        found.add(Kind::reuse, is_certain ? Tier::certain : tier_of(access), owner->of.operation,
-                  access.block, extent.owner, start - base, stop - base);
-    });
-    add_vacant(reached, access.stop);
-}
-
-void Engine::remember(OperationId operation, Moment moment, const std::vector<Access>& accesses) {
-    for (const Access& access : accesses) {
-        const PastAccess past(operation, moment, access);
-        const Block& block = *find(access.block);
-        if (block.is_live) {
-            History::add(*block.extent, access.start, access.stop, past);
-            continue;
-        }
-        history_.for_each_extent(access.start, access.stop, true, [&](Extent& extent) {
-            History::add(extent, std::max(access.start, extent.start),
-                         std::min(access.stop, extent.stop), past);
-        });
-    }
-}
+// ---- operations
 
 void Engine::add_node(OperationId operation, Capture& capture, Slot stream,
                       const std::vector<Access>& accesses, bool programmatic) {
     const Slot slot = capture.join(stream);
     const Moment moment = capture.order.act(slot, 0, programmatic);
-    const Start start = capture.order.start_of_last(slot);
     HazardsOfOperation found(operation);
+    const Start start = capture.order.start_of_last(slot);
+    checker_.check_node(found, accesses, start, capture.history);
+    AccessChecker::remember_node(operation, moment, accesses, capture.history);
     for (const Access& access : accesses) {
-        const std::uint64_t base = find(access.block)->of.address;
-        capture.history.for_each_extent(
-            access.start, access.stop, false, [&](const Extent& extent) {
-                check_past(found, access, base, extent,
-                           [&](Moment past) { return start.is_after(past); });
-            });
-    }
-    for (const Access& access : accesses) {
-        const PastAccess past(operation, moment, access);
-        capture.history.for_each_extent(access.start, access.stop, true, [&](Extent& extent) {
-            History::add(extent, std::max(access.start, extent.start),
-                         std::min(access.stop, extent.stop), past);
-        });
         capture.accesses.push_back(access);
-        find(access.block)->is_in_graph = true;
+        blocks_.find(access.block)->is_in_graph = true;
     }
     found.append_to(hazards_);
 }
@@ -287,17 +54,17 @@ void Engine::add_node(OperationId operation, Capture& capture, Slot stream,
 void Engine::enqueue(OperationId operation, ThreadId thread, Slot stream,
                      std::span<const Access> accesses, bool programmatic) {
     check_stream(stream);
-    const std::vector<Access>& placed_accesses = placed(accesses);
-    if (Capture* capture = capture_of(stream)) {
+    const std::vector<Access>& placed_accesses = blocks_.placed(accesses);
+    if (Capture* capture = captures_.of(stream)) {
         add_node(operation, *capture, stream, placed_accesses, programmatic);
         return;
     }
-    prefetch(placed_accesses);
+    checker_.prefetch(placed_accesses);
     const Moment moment = order_.act(stream, thread, programmatic);
     const Start start = order_.start_of_last(stream);
     HazardsOfOperation found(operation, moment);
-    check(found, placed_accesses, [&](Moment past) { return start.is_after(past); });
-    remember(operation, moment, placed_accesses);
+    checker_.check(found, placed_accesses, start);
+    checker_.remember(operation, moment, placed_accesses);
     found.append_to(hazards_);
 }
 
@@ -311,7 +78,7 @@ void Engine::copy(OperationId operation, ThreadId thread, Slot stream, Copy copy
     check_stream(stream);
     const bool is_upload = copy.kind == CopyKind::host_to_device;
     if (copy.is_synchronous && is_upload && copy.is_pageable) order_.synchronize(thread, stream);
-    const bool is_captured = capture_of(stream) != nullptr;
+    const bool is_captured = captures_.of(stream) != nullptr;
     std::optional<Slot> peer;
     if (copy.peer && order_.is_legacy(stream) && !is_captured) {
         peer = order_.legacy_of(*copy.peer);
@@ -332,20 +99,19 @@ void Engine::memset(OperationId operation, ThreadId thread, Slot stream, bool is
                     std::span<const Access> accesses) {
     enqueue(operation, thread, stream, accesses);
     const bool is_pinned = std::any_of(accesses.begin(), accesses.end(), [&](const Access& each) {
-        return find(each.block)->of.memory == Memory::pinned;
+        return blocks_.find(each.block)->of.memory == Memory::pinned;
     });
     if (is_synchronous && is_pinned) order_.synchronize(thread, stream);
 }
 
 void Engine::host_access(OperationId operation, ThreadId thread, std::span<const Access> accesses) {
-    const std::vector<Access>& placed_accesses = placed(accesses);
+    const std::vector<Access>& placed_accesses = blocks_.placed(accesses);
     HazardsOfOperation found(operation);
-    const Clock& known = order_.known_to(thread);
-    check(found, placed_accesses, [&](Moment past) { return known.has(past); });
+    checker_.check(found, placed_accesses, Start(order_.known_to(thread)));
     found.append_to(hazards_);
     // What all threads know is ordered before everything to come.
     if (options_.strict_threads) {
-        remember(operation, order_.access_by(thread), placed_accesses);
+        checker_.remember(operation, order_.access_by(thread), placed_accesses);
     }
 }
 
@@ -353,12 +119,11 @@ void Engine::host_access(OperationId operation, ThreadId thread, std::span<const
 
 void Engine::record_event(ThreadId thread, EventId id, Slot stream) {
     check_stream(stream);
-    Event& event = event_of(id);
-    if (Capture* capture = capture_of(stream)) {
-        const Slot slot = capture->join(stream);
-        capture->order.act(slot, 0);
+    Event& event = events_.of(id);
+    if (Capture* capture = captures_.of(stream)) {
+        const Slot slot = capture->act(stream);
         event.clock = capture->order.tail(slot);
-        event.capture = captures_[stream];
+        event.capture = captures_.shared(stream);
         return;
     }
     order_.act(stream, thread);
@@ -369,13 +134,12 @@ void Engine::record_event(ThreadId thread, EventId id, Slot stream) {
 
 void Engine::wait_event(ThreadId thread, Slot stream, EventId id) {
     check_stream(stream);
-    const Event& event = event_of(id);
-    const Capture* capture = capture_of(stream);
+    const Event& event = events_.of(id);
+    const Capture* capture = captures_.of(stream);
     if (event.capture) {
         if (!event.capture->is_open || (capture && capture != event.capture.get())) return;
-        captures_[stream] = event.capture;
-        const Slot slot = event.capture->join(stream);
-        event.capture->order.act(slot, 0);
+        captures_.join(stream, event.capture);
+        const Slot slot = event.capture->act(stream);
         event.capture->order.follow(slot, event.clock);
         return;
     }
@@ -385,7 +149,7 @@ void Engine::wait_event(ThreadId thread, Slot stream, EventId id) {
 }
 
 void Engine::synchronize_event(ThreadId thread, EventId id) {
-    const Event& event = event_of(id);
+    const Event& event = events_.of(id);
     if (event.is_recorded && !event.capture) order_.learn(thread, event.clock);
 }
 
@@ -398,8 +162,6 @@ void Engine::synchronize_device(ThreadId thread, Device device) {
     order_.synchronize_device(thread, device);
 }
 
-void Engine::synchronize_all(ThreadId thread) { order_.synchronize_all(thread); }
-
 void Engine::wait_for_unknown(ThreadId thread, Slot stream) {
     check_stream(stream);
     order_.act(stream, thread);
@@ -408,40 +170,21 @@ void Engine::wait_for_unknown(ThreadId thread, Slot stream) {
 
 void Engine::write_value(ThreadId thread, Slot stream, std::uint64_t address) {
     check_stream(stream);
-    if (Capture* capture = capture_of(stream)) {
-        capture->order.act(capture->join(stream), 0);
+    if (Capture* capture = captures_.of(stream)) {
+        capture->act(stream);
         return;
     }
     order_.act(stream, thread);
-    Value& value = values_[address];
-    value.is_written = true;
-    value.clock.join(order_.tail(stream));
-    for (const Moment wait : value.early_waits) {
-        order_.follow(wait.slot, value.clock);
-        std::erase_if(doubts_, [&](const Doubt& doubt) {
-            return doubt.first.slot == wait.slot && doubt.first.index > wait.index &&
-                   value.clock.has(doubt.second);
-        });
-    }
-    value.early_waits.clear();
+    values_.write(order_, stream, address);
 }
 
 void Engine::wait_value(ThreadId thread, Slot stream, std::uint64_t address) {
     check_stream(stream);
-    if (Capture* capture = capture_of(stream)) {
-        capture->order.act(capture->join(stream), 0);
+    if (Capture* capture = captures_.of(stream)) {
+        capture->act(stream);
         return;
     }
-    const Moment wait = order_.act(stream, thread);
-    Value& value = values_[address];
-    if (value.is_written) {
-        order_.follow(stream, value.clock);
-        return;
-    }
-    order_.follow_all(stream);
-    const bool is_known = std::any_of(value.early_waits.begin(), value.early_waits.end(),
-                                      [&](Moment earlier) { return earlier.slot == stream; });
-    if (!is_known) value.early_waits.push_back(wait);
+    values_.wait(order_, order_.act(stream, thread), address);
 }
 
 // ---- allocators
@@ -453,35 +196,21 @@ BlockId Engine::allocate(const Allocation& allocation) {
     }
     if (allocation.allocator != Allocator::cuda) check_stream(allocation.stream);
     if (history_.extent_count() >= forget_at_) forget_settled();
-    if (unused_blocks_.empty()) {
-        blocks_.emplace_back();
-        unused_blocks_.push_back(static_cast<std::uint32_t>(blocks_.size() - 1));
-    }
-    const std::uint32_t slot = unused_blocks_.back();
-    const BlockId id = (BlockId(blocks_[slot].generation) << 32) | (slot + 1);
+    const BlockId id = blocks_.next();
     Release release;
     Extent& extent = history_.occupy(allocation.address, allocation.address + allocation.bytes, id,
                                      [&](const Release& each) {
                                          release.recorded.join(each.recorded);
                                          release.freed_async.join(each.freed_async);
                                      });
-    unused_blocks_.pop_back();
-
+    Block& block = blocks_.add(allocation, extent);
     if (allocation.allocator != Allocator::cuda) order_.hold(allocation.stream);
-
-    Block& block = blocks_[slot];
-    block = {.generation = block.generation,
-             .is_live = true,
-             .of = allocation,
-             .allocated = {},
-             .extent = &extent,
-             .recorded = {}};
     if (allocation.allocator != Allocator::stream_ordered) {
         order_.learn(allocation.thread, release.recorded);
         return id;
     }
-    if (Capture* capture = capture_of(allocation.stream)) {
-        capture->order.act(capture->join(allocation.stream), 0);
+    if (Capture* capture = captures_.of(allocation.stream)) {
+        capture->act(allocation.stream);
         block.is_graph_memory = true;
         return id;
     }
@@ -492,69 +221,55 @@ BlockId Engine::allocate(const Allocation& allocation) {
 
 void Engine::record_stream(BlockId id, Slot stream) {
     check_stream(stream);
-    std::vector<Slot>& recorded = live_block(id).recorded;
+    std::vector<Slot>& recorded = blocks_.live(id).recorded;
     const bool is_known = std::find(recorded.begin(), recorded.end(), stream) != recorded.end();
     if (is_known) return;
     recorded.push_back(stream);
     order_.hold(stream);
 }
 
-template <typename IsAfter>
-void Engine::check_free(HazardsOfOperation& found, Tier tier, BlockId id, IsAfter&& is_after) {
-    const Block& block = *find(id);
-    const std::uint64_t base = block.of.address;
-    History::for_each_past(*block.extent, base, base + block.of.bytes,
-                           [&](const PastAccess& past, std::uint64_t start, std::uint64_t stop) {
-                               if (past.block != id || is_after(past.moment())) return;
-                               found.add(Kind::use_after_free, tier, past.operation, id, 0,
-                                         start - base, stop - base);
-                           });
-}
-
 void Engine::free(OperationId operation, ThreadId thread, BlockId id) {
-    Block& block = live_block(id);
+    Block& block = blocks_.live(id);
     Release release;
     for (const Slot stream : block.recorded) {
-        if (order_.has_stream(stream) && !capture_of(stream)) order_.act(stream, thread);
+        if (order_.has_stream(stream) && !captures_.of(stream)) order_.act(stream, thread);
         release.recorded.join(order_.tail(stream));
     }
-    const Clock start = block.of.memory == Memory::pinned
-                            ? order_.known_to(thread)
-                            : order_.next_start(block.of.stream, thread);
+    Clock start = block.of.memory == Memory::pinned ? order_.known_to(thread)
+                                                    : order_.next_start(block.of.stream, thread);
+    start.join(release.recorded);
     HazardsOfOperation found(operation);
-    check_free(found, Tier::latent, id,
-               [&](Moment past) { return start.has(past) || release.recorded.has(past); });
+    checker_.check_free(found, Tier::latent, id, Start(start));
     found.append_to(hazards_);
     end(block, operation, std::move(release));
 }
 
 void Engine::free_async(OperationId operation, ThreadId thread, BlockId id, Slot stream) {
     check_stream(stream);
-    Block& block = live_block(id);
-    if (Capture* capture = capture_of(stream)) {
-        capture->order.act(capture->join(stream), 0);
+    Block& block = blocks_.live(id);
+    if (Capture* capture = captures_.of(stream)) {
+        capture->act(stream);
         block.is_graph_memory = true;
         end(block, operation, {});
         return;
     }
     order_.act(stream, thread);
     const Start start = order_.start_of_last(stream);
-    const auto is_after = [&](Moment past) { return start.is_after(past); };
     HazardsOfOperation found(operation);
     const bool is_ordered = block.of.allocator != Allocator::stream_ordered ||
-                            block.is_graph_memory || is_after(block.allocated);
+                            block.is_graph_memory || start.is_after(block.allocated);
     if (!is_ordered) {
         found.add(Kind::use_before_alloc, Tier::certain, block.of.operation, id, 0, 0,
                   block.of.bytes);
     }
-    check_free(found, Tier::certain, id, is_after);
+    checker_.check_free(found, Tier::certain, id, start);
     found.append_to(hazards_);
     block.freed_async = true;
     end(block, operation, {.recorded = {}, .freed_async = order_.tail(stream)});
 }
 
 void Engine::cuda_free(ThreadId thread, BlockId id) {
-    Block& block = live_block(id);
+    Block& block = blocks_.live(id);
     if (options_.cuda_free_synchronizes) order_.synchronize_all(thread);
     const std::uint64_t start = block.of.address, stop = start + block.of.bytes;
     end(block, 0, {});
@@ -575,20 +290,6 @@ void Engine::end(Block& block, OperationId operation, Release release) {
     block.extent = nullptr;
 }
 
-void Engine::release(BlockId id) {
-    Block* block = find(id);
-    if (!block || block->is_live) throw_unknown("freed block", id);
-    block->is_released = true;
-    reuse_slot_of(id);
-}
-
-void Engine::reuse_slot_of(BlockId id) {
-    Block& block = *find(id);
-    if (block.is_live || !block.is_released || block.is_in_graph) return;
-    ++block.generation;
-    unused_blocks_.push_back(static_cast<std::uint32_t>(id) - 1);
-}
-
 void Engine::forget_settled() {
     struct IsSettled {
         const Order& order;
@@ -605,39 +306,29 @@ void Engine::forget_settled() {
 
 void Engine::begin_capture(Slot stream) {
     check_stream(stream);
-    if (capture_of(stream)) {
-        throw std::invalid_argument("stream " + std::to_string(stream) + " captures already");
-    }
-    captures_[stream] = std::make_shared<Capture>(stream);
+    captures_.begin(stream);
 }
 
-GraphId Engine::end_capture(Slot stream) {
-    const auto found = captures_.find(stream);
-    if (found == captures_.end() || found->second->origin != stream) {
-        throw std::invalid_argument("no capture began on stream " + std::to_string(stream));
-    }
-    const std::shared_ptr<Capture> capture = found->second;
-    capture->is_open = false;
-    std::erase_if(captures_, [&](const auto& each) { return each.second == capture; });
-    return add_graph(std::move(capture->accesses));
-}
+GraphId Engine::end_capture(Slot stream) { return add_graph(captures_.end(stream)); }
 
 GraphId Engine::create_graph(std::span<const Access> accesses) {
-    return add_graph(placed(accesses));
+    return add_graph(blocks_.placed(accesses));
 }
 
 GraphId Engine::instantiate(GraphId graph) { return add_graph(graph_of(graph).accesses); }
 
 GraphId Engine::add_graph(std::vector<Access> accesses) {
     graphs_.push_back({strongest(std::move(accesses)), {}});
-    for (const Access& access : graphs_.back().accesses) find(access.block)->is_in_graph = true;
+    for (const Access& access : graphs_.back().accesses) {
+        blocks_.find(access.block)->is_in_graph = true;
+    }
     return static_cast<GraphId>(graphs_.size() - 1);
 }
 
 void Engine::launch_graph(OperationId operation, ThreadId thread, GraphId id, Slot stream) {
     check_stream(stream);
     Graph& graph = graph_of(id);
-    if (Capture* capture = capture_of(stream)) {
+    if (Capture* capture = captures_.of(stream)) {
         add_node(operation, *capture, stream, graph.accesses, false);
         return;
     }
@@ -645,10 +336,10 @@ void Engine::launch_graph(OperationId operation, ThreadId thread, GraphId id, Sl
     order_.follow(stream, graph.last_launch);
     const Start start = order_.start_of_last(stream);
     HazardsOfOperation found(operation, moment);
-    check(found, graph.accesses, [&](Moment past) { return start.is_after(past); });
-    for (const Access& access : graph.accesses) check_owners(found, access);
+    checker_.check(found, graph.accesses, start);
+    checker_.check_owners(found, graph.accesses);
     found.append_to(hazards_);
-    remember(operation, moment, graph.accesses);
+    checker_.remember(operation, moment, graph.accesses);
     graph.last_launch = order_.tail(stream);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -15,6 +16,9 @@ enum class StreamKind : std::uint8_t { legacy, blocking, non_blocking };
 class Start {
   public:
     Start(const Clock& clock, Moment own) : clock_(clock), own_(own) {}
+    // Of what is no action of a stream.
+    explicit Start(const Clock& clock)
+        : Start(clock, {.slot = std::numeric_limits<Slot>::max(), .index = 0}) {}
 
     [[nodiscard]] bool is_after(Moment moment) const noexcept {
         return moment.slot == own_.slot ? moment.index <= own_.index : clock_.has(moment);
