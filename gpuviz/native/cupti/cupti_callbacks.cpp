@@ -1,13 +1,11 @@
 #include <algorithm>
-#include <array>
-#include <span>
+#include <exception>
 
 #include "cupti/cupti_parameters.hpp"
+#include "cupti/cupti_stream_calls.hpp"
 #include "cupti/cupti_tracer.hpp"
 #include "record/clock.hpp"
 #include "record/host_content.hpp"
-#include "record/page_guard.hpp"
-#include "record/pinned_copies.hpp"
 #include "record/thread_id.hpp"
 
 // The callbacks inside the program's CUDA calls.
@@ -22,41 +20,6 @@ constexpr std::int64_t kMostOwnCost = 1'000'000'000;
 
 // Calls that gpuviz makes inside a callback are not the program's.
 thread_local bool is_inside = false;
-
-record::StreamCall stream_call_of(const CuptiCall& call, const void* parameters) {
-    using Kind = CuptiCall::Kind;
-    using Follow = record::StreamCall::Kind;
-    const auto kind = [&] {
-        switch (call.kind) {
-            case Kind::event_record:
-                return Follow::event_record;
-            case Kind::stream_wait_event:
-                return Follow::stream_wait_event;
-            case Kind::event_synchronize:
-                return Follow::event_synchronize;
-            case Kind::event_destroy:
-                return Follow::event_destroy;
-            case Kind::stream_synchronize:
-                return Follow::stream_synchronize;
-            case Kind::stream_destroy:
-                return Follow::stream_destroy;
-            case Kind::device_synchronize:
-                return Follow::device_synchronize;
-            default:
-                return Follow::work;
-        }
-    };
-    record::StreamCall followed{.kind = kind()};
-    if (call.stream >= 0 || call.kind == Kind::launch_ex) {
-        followed.stream = handle_of(named_stream_of(call, parameters));
-    } else if (call.is_per_thread) {
-        followed.stream = handle_of(CU_STREAM_PER_THREAD);  // of a synchronous copy
-    }
-    if (call.event >= 0) {
-        followed.event = member_at<std::uint64_t>(parameters, call.event);
-    }
-    return followed;
-}
 
 }  // namespace
 
@@ -84,7 +47,7 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
         if (record::HostSampler* const sampler = session_.host_sampler()) {
             sampler->entered(now_ns);
         }
-        note_accesses(now_ns);
+        host_memory_.note_accesses(now_ns);
         if (id < calls_.size()) {
             on_enter(calls_[id], data);
         }
@@ -111,7 +74,7 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
         }
     }
     if (call.kind == CuptiCall::Kind::copy) {
-        note_pinned_copy(call, data);
+        host_memory_.note_pinned_copy(call, data);
     }
     thread_local std::vector<BlockTouches::Touch> touches;
     touches.clear();
@@ -120,7 +83,7 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
         if (is_followed(call)) {
             follow_exit(call, data, touches, 0);
         }
-        note_host_memory(call, data, began_ns, 0);
+        host_memory_.note_call(call, data, began_ns, 0);
         return;
     }
     const CuptiStreams::Used used = stream_used(call, data);
@@ -134,7 +97,7 @@ void CuptiTracer::on_call(CUpti_CallbackId id, const CUpti_CallbackData& data) n
         .range = session_.current_range(),
         .stream = call.names_stream_in_row() ? used.id : 0,
     };
-    note_host_memory(call, data, began_ns, row.stack);
+    host_memory_.note_call(call, data, began_ns, row.stack);
     if (data.context != nullptr) {
         note_recorded_call(call, data, used.id, began_ns, row.stack, touches);
     }
@@ -197,7 +160,7 @@ void CuptiTracer::on_enter(const CuptiCall& call, const CUpti_CallbackData& data
     if (is_followed(call)) {
         follow_enter(call, data);
     }
-    enter_wait(call, data);
+    host_memory_.enter_wait(call, data);
 }
 
 void CuptiTracer::note_wait(const CuptiCall& call, const CUpti_CallbackData& data,
@@ -231,7 +194,7 @@ CuptiStreams::Used CuptiTracer::stream_used(const CuptiCall& call,
         return {};
     }
     try {
-        const auto device = [&] { return device_of(data.context, data.contextUid); };
+        const auto device = [&] { return devices_.of(data.context, data.contextUid); };
         const bool names_stream = call.stream >= 0 || call.kind == CuptiCall::Kind::launch_ex;
         if (names_stream || call.may_be_between_devices()) {
             const CUstream stream = names_stream ? stream_of(call, data.functionParams) : nullptr;
@@ -300,122 +263,8 @@ bool CuptiTracer::touch_blocks(const CuptiCall& call, const CUpti_CallbackData& 
     return is_known;
 }
 
-// A synchronous copy is done when its call returns.
-void CuptiTracer::note_pinned_copy(const CuptiCall& call, const CUpti_CallbackData& data) noexcept {
-    record::PinnedUses* const pinned = session_.pinned_uses();
-    if (pinned == nullptr || call.stream < 0 || data.context == nullptr || !has_succeeded(data)) {
-        return;
-    }
-    std::array<std::uint64_t, 2> addresses{};
-    std::size_t count = 0;
-    for (const std::int16_t offset : {call.source, call.destination}) {
-        const auto address = offset < 0 ? 0 : member_at<std::uint64_t>(data.functionParams, offset);
-        if (pinned->may_contain(address)) {
-            addresses[count++] = address;
-        }
-    }
-    if (count == 0) {
-        return;
-    }
-    try {
-        pinned->used(device_of(data.context, data.contextUid),
-                     stream_call_of(call, data.functionParams).stream,
-                     std::span(addresses).first(count));
-    } catch (const std::exception&) {
-        session_.log().count_lost(1);
-    }
-}
-
-// What the thread did to pinned memory since its last call; this one's time is the latest it can
-// be.
-void CuptiTracer::note_accesses(std::int64_t now_ns) noexcept {
-    record::PinnedCopies* const copies = session_.pinned_copies();
-    if (copies != nullptr && copies->is_watching() && copies->is_accessed()) {
-        copies->accessed({now_ns, {session_.capture_stack(), record::current_thread_id()}});
-    }
-}
-
-// What waits, or may: once it knows that a copy has ended, the host does what it likes.
-void CuptiTracer::enter_wait(const CuptiCall& call, const CUpti_CallbackData& data) noexcept {
-    using Kind = CuptiCall::Kind;
-    const bool is_synchronous = call.kind == Kind::copy && call.stream < 0;
-    if (call.kind != Kind::event_synchronize && call.kind != Kind::stream_synchronize &&
-        call.kind != Kind::device_synchronize && !is_synchronous) {
-        return;
-    }
-    if (record::PageGuard* const guard = session_.page_guard()) {
-        guard->lift_all();
-    }
-    record::PinnedCopies* const copies = session_.pinned_copies();
-    if (copies == nullptr || !copies->has_pending()) {
-        return;
-    }
-    record::StreamCall waiting = stream_call_of(call, data.functionParams);
-    if (is_synchronous) {
-        waiting.kind = record::StreamCall::Kind::device_synchronize;
-    }
-    copies->waits(waiting,
-                  {std::int64_t(*data.correlationData),
-                   {.stack = session_.capture_stack(), .thread = record::current_thread_id()}});
-}
-
-void CuptiTracer::note_host_memory(const CuptiCall& call, const CUpti_CallbackData& data,
-                                   std::int64_t began_ns, std::uint32_t stack) noexcept {
-    using Kind = CuptiCall::Kind;
-    record::PinnedCopies* const copies = session_.pinned_copies();
-    record::PageGuard* const guard = session_.page_guard();
-    if (copies == nullptr) {
-        return;
-    }
-    if (call.kind == Kind::copy && copies->is_watching()) {
-        copies->pass_over();  // the driver may read small sources itself
-    }
-    if (!has_succeeded(data)) {
-        return;
-    }
-    const record::PinnedCopies::Moment moment{
-        began_ns, {.stack = stack, .thread = record::current_thread_id()}};
-    const record::StreamCall made = stream_call_of(call, data.functionParams);
-    const bool is_query = call.kind == Kind::event_query || call.kind == Kind::stream_query;
-    if (call.kind == Kind::copy && call.names_the_host() && call.stream >= 0) {
-        const std::int16_t host = call.is_from_host() ? call.source : call.destination;
-        const record::PinnedCopies::Copy copy{
-            made.stream, member_at<std::uint64_t>(data.functionParams, host),
-            std::uint64_t(member_at<std::size_t>(data.functionParams, call.count)) * call.element,
-            records_.correlation_of(data.correlationId)};
-        if (captures_.is_any_open() || !copies->contains(copy)) {
-            return;
-        }
-        if (call.is_from_host()) {
-            copies->copied(copy, moment);
-        } else if (guard == nullptr) {
-            copies->filled(copy);
-        }
-        if (guard != nullptr) {
-            guard->protect(copy, call.is_from_host() ? AccessMode::read : AccessMode::write);
-        }
-        return;
-    }
-    if (is_query && guard != nullptr) {
-        guard->lift_all();
-    }
-    if (!copies->has_pending()) {
-        return;
-    }
-    if (call.kind == Kind::event_record || call.kind == Kind::event_destroy) {
-        copies->followed(made);
-    } else if (is_query) {
-        copies->waits(
-            {.kind = call.kind == Kind::event_query ? record::StreamCall::Kind::event_synchronize
-                                                    : record::StreamCall::Kind::stream_synchronize,
-             .stream = made.stream,
-             .event = made.event},
-            moment);
-    }
-}
-
 record::StreamCalls* CuptiTracer::follower_of(const CUpti_CallbackData& data) {
-    return data.context == nullptr ? nullptr : session_.stream_calls(device_of(data.context, 0));
+    return data.context == nullptr ? nullptr : session_.stream_calls(devices_.of(data.context, 0));
 }
 
 void CuptiTracer::follow_enter(const CuptiCall& call, const CUpti_CallbackData& data) noexcept {
@@ -452,39 +301,20 @@ void CuptiTracer::on_resource(CUpti_CallbackId id, const CUpti_ResourceData& dat
     try {
         switch (id) {
             case CUPTI_CBID_RESOURCE_STREAM_CREATED:
-                return streams_.created(data.context, device_of(data.context, 0),
+                return streams_.created(data.context, devices_.of(data.context, 0),
                                         data.resourceHandle.stream);
             case CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING:
-                return streams_.destroyed(device_of(data.context, 0), data.resourceHandle.stream);
+                return streams_.destroyed(devices_.of(data.context, 0), data.resourceHandle.stream);
             case CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING:
                 return arguments_.forget_functions();
             case CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING:
                 flush();
-                const std::lock_guard lock(devices_mutex_);
-                devices_.erase(data.context);
+                devices_.forget(data.context);
                 return arguments_.forget_functions();
         }
     } catch (const std::exception&) {
         session_.log().count_lost(1);
     }
-}
-
-// `number` is CUPTI's id of the context; 0 if unavailable.
-int CuptiTracer::device_of(CUcontext context, std::uint32_t number) {
-    {
-        const std::lock_guard lock(devices_mutex_);
-        const auto known = devices_.find(context);
-        if (known != devices_.end()) {
-            return known->second;
-        }
-    }
-    std::uint32_t device = 0;
-    library_->get_device_id(context, &device);
-    if (number != 0) {
-        const std::lock_guard lock(devices_mutex_);
-        devices_[context] = int(device);
-    }
-    return int(device);
 }
 
 }  // namespace gpuviz::cupti

@@ -33,6 +33,8 @@ CuptiTracer::CuptiTracer(std::shared_ptr<const CuptiLibrary> library, record::Se
       buffers_(*library_, records_, session.log()),
       streams_(*library_, session.log()),
       waits_(session.log()),
+      devices_(*library_),
+      host_memory_(session, records_, captures_, devices_),
       calls_(driver_calls(*library_)),
       call_names_(calls_.size()) {}
 
@@ -141,8 +143,7 @@ void CuptiTracer::forget() noexcept {
         streams_.forget();
         captures_.forget();
         arguments_.forget_functions();
-        const std::lock_guard lock(devices_mutex_);
-        devices_.clear();
+        devices_.forget_all();
     } catch (const std::exception&) {
         session_.log().count_lost(1);
     }
@@ -159,14 +160,7 @@ void CuptiTracer::synchronize_contexts() noexcept {
     const auto pop =
         reinterpret_cast<CUresult (*)(CUcontext*)>(dlsym(driver, "cuCtxPopCurrent_v2"));
     const auto wait = reinterpret_cast<CUresult (*)()>(dlsym(driver, "cuCtxSynchronize"));
-    std::vector<CUcontext> contexts;
-    {
-        const std::lock_guard lock(devices_mutex_);
-        for (const auto& [context, device] : devices_) {
-            contexts.push_back(context);
-        }
-    }
-    for (CUcontext context : contexts) {
+    for (CUcontext context : devices_.contexts()) {
         if (push(context) == CUDA_SUCCESS) {
             wait();
             pop(&context);

@@ -9,12 +9,13 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "cupti/cupti_buffers.hpp"
 #include "cupti/cupti_calls.hpp"
 #include "cupti/cupti_captures.hpp"
+#include "cupti/cupti_devices.hpp"
+#include "cupti/cupti_host_memory.hpp"
 #include "cupti/cupti_launch.hpp"
 #include "cupti/cupti_library.hpp"
 #include "cupti/cupti_records.hpp"
@@ -101,13 +102,6 @@ class CuptiTracer {
     void follow_exit(const CuptiCall& call, const CUpti_CallbackData& data,
                      const std::vector<record::BlockTouches::Touch>& touches,
                      std::uint32_t stack) noexcept;
-    // Reports an asynchronous copy from or to pinned memory.
-    void note_pinned_copy(const CuptiCall& call, const CUpti_CallbackData& data) noexcept;
-    void note_accesses(std::int64_t now_ns) noexcept;
-    // Follows copies from and to pinned memory until the program waits for them.
-    void enter_wait(const CuptiCall& call, const CUpti_CallbackData& data) noexcept;
-    void note_host_memory(const CuptiCall& call, const CUpti_CallbackData& data,
-                          std::int64_t began_ns, std::uint32_t stack) noexcept;
     [[nodiscard]] record::StreamCalls* follower_of(const CUpti_CallbackData& data);
     void on_graph_call(const CuptiCall& call, const CUpti_CallbackData& data);
     void on_graph_records(const CuptiCall& call, const CUpti_CallbackData& data);
@@ -123,7 +117,6 @@ class CuptiTracer {
         return options_.api_calls || (options_.launch_sites && call.is_traced);
     }
     [[nodiscard]] std::uint32_t name_of(CUpti_CallbackId id) noexcept;
-    [[nodiscard]] int device_of(CUcontext context, std::uint32_t number);
 
     void subscribe();
     void end_flusher() noexcept;
@@ -150,6 +143,8 @@ class CuptiTracer {
     CuptiWaits waits_;
     CuptiLaunchArguments arguments_;
     CuptiCaptures captures_;
+    CuptiDevices devices_;
+    CuptiHostMemory host_memory_;
     std::vector<CuptiCall> calls_;
     std::vector<std::atomic<std::uint32_t>> call_names_;  // ids of strings; 0: unknown so far
     std::vector<CUpti_ActivityKind> kinds_;               // enabled kinds
@@ -164,9 +159,6 @@ class CuptiTracer {
     std::atomic<std::uint64_t> other_calls_{0};
     std::atomic<std::uint32_t> last_call_{0};  // the highest correlation id
     std::atomic<std::uint32_t> last_work_{0};  // of calls that enqueue work
-
-    std::mutex devices_mutex_;
-    std::unordered_map<CUcontext, int> devices_;
 
     std::mutex mutex_;  // guards stopping_
     std::condition_variable wake_;
