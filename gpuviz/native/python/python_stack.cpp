@@ -4,15 +4,16 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <array>
-#include <exception>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
+#include <unordered_set>
+#include <utility>
 
+#include "python/frame_objects.hpp"
 #include "python/gil.hpp"
-#include "record/mixing.hpp"
-#include "record/outer_frames.hpp"
+#include "python/reference.hpp"
 #include "record/stack_memo.hpp"
 
 namespace gpuviz::python {
@@ -21,11 +22,6 @@ using record::FrameLayout;
 using record::StackFrame;
 
 namespace {
-
-struct Release {
-    void operator()(PyObject* object) const noexcept { Py_DecRef(object); }
-};
-using Reference = std::unique_ptr<PyObject, Release>;
 
 PyObject* object_at(std::uint64_t address) noexcept { return reinterpret_cast<PyObject*>(address); }
 
@@ -38,100 +34,6 @@ int (*find_is_finalizing())() {
         }
     }
     return [] { return int{!Py_IsInitialized()}; };
-}
-
-// Walks f_back, f_code and f_lasti. Code stays alive because its frame is running.
-std::size_t read_frame_objects(std::span<StackFrame> frames) noexcept {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    record::OuterFrames outer(frames);
-    std::size_t count = 0;
-    Reference frame(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
-    while (frame && frame.get() != Py_None && (count < frames.size() || outer.wants_more())) {
-        const Reference code(PyObject_GetAttrString(frame.get(), "f_code"));
-        const Reference instruction(PyObject_GetAttrString(frame.get(), "f_lasti"));
-        if (!code || !instruction) {
-            break;
-        }
-        const StackFrame found{reinterpret_cast<std::uint64_t>(code.get()),
-                               PyLong_AsLongLong(instruction.get())};
-        if (count < frames.size()) {
-            frames[count++] = found;
-        } else {
-            outer.push(found);
-        }
-        frame.reset(PyObject_GetAttrString(frame.get(), "f_back"));
-    }
-    PyErr_Restore(type, value, traceback);
-    outer.finish();
-    return count;
-}
-
-PyObject* compare_walks(PyObject* layout, PyObject*) {
-    const auto* tried = static_cast<const FrameLayout*>(PyCapsule_GetPointer(layout, nullptr));
-    std::array<StackFrame, PythonStackWalker::depth_limit> expected;
-    std::array<StackFrame, PythonStackWalker::depth_limit> found;
-    const std::size_t expected_count = read_frame_objects(expected);
-    const std::size_t count = record::read_frames(*tried, PyThreadState_Get(), found);
-    return PyBool_FromLong(count >= 3 &&
-                           std::equal(found.begin(), found.begin() + count, expected.begin(),
-                                      expected.begin() + expected_count));
-}
-
-// Whether the first local variables of the functions below are those that frame objects have.
-bool has_same_locals(const FrameLayout& layout) noexcept {
-    std::uint64_t address = record::innermost_frame(layout, PyThreadState_Get());
-    Reference frame(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
-    int same = 0;
-    for (int depth = 0; depth < 4 && frame && frame.get() != Py_None; ++depth) {
-        while (address != 0 && record::is_interpreters(layout, address)) {
-            address = record::previous_of(layout, address);
-        }
-        if (address == 0) {
-            break;
-        }
-        const Reference locals(PyObject_GetAttrString(frame.get(), "f_locals"));
-        const Reference first(locals ? PyMapping_GetItemString(locals.get(), "depth") : nullptr);
-        PyErr_Clear();
-        if (first) {
-            same += object_at(record::first_local_of(layout, address)) == first.get() ? 1 : -4;
-        }
-        address = record::previous_of(layout, address);
-        frame.reset(PyObject_GetAttrString(frame.get(), "f_back"));
-    }
-    PyErr_Clear();
-    return same == 3;
-}
-
-PyObject* compare_locals(PyObject* layout, PyObject*) {
-    const auto* tried = static_cast<const FrameLayout*>(PyCapsule_GetPointer(layout, nullptr));
-    return PyBool_FromLong(has_same_locals(*tried));
-}
-
-// Whether a comparison of `layout` with frame objects succeeds in a chain of calls through a
-// generator.
-bool succeeds(PyCFunction comparison, const FrameLayout& layout) {
-    constexpr const char* chain =
-        "def chain(depth):\n"
-        "    return chain(depth - 1) if depth else any(compare() for _ in (0,))\n"
-        "same = chain(3)\n";
-    PyMethodDef compare{"compare", comparison, METH_NOARGS, nullptr};
-    const Reference capsule(PyCapsule_New(const_cast<FrameLayout*>(&layout), nullptr, nullptr));
-    const Reference function(PyCFunction_NewEx(&compare, capsule.get(), nullptr));
-    const Reference code(Py_CompileString(chain, "<gpuviz>", Py_file_input));
-    const Reference globals(PyDict_New());
-    if (function && code && globals &&
-        PyDict_SetItemString(globals.get(), "__builtins__", PyEval_GetBuiltins()) == 0 &&
-        PyDict_SetItemString(globals.get(), "compare", function.get()) == 0) {
-        const Reference done(PyEval_EvalCode(code.get(), globals.get(), globals.get()));
-        // `chain` and its globals refer to each other: `compare` must not outlive this call.
-        const bool same = done && PyDict_GetItemString(globals.get(), "same") == Py_True;
-        PyDict_Clear(globals.get());
-        PyErr_Clear();
-        return same;
-    }
-    PyErr_Clear();
-    return false;
 }
 
 // Whether an address is that of a thread's state now. Requires the GIL. The limited API lacks these
@@ -150,33 +52,6 @@ bool is_thread(const void* state) noexcept {
         thread = next(thread);
     }
     return thread != nullptr;
-}
-
-// PyCode_Type, which the limited API lacks.
-const void* code_type() noexcept {
-    static const void* const type = dlsym(RTLD_DEFAULT, "PyCode_Type");
-    return type;
-}
-
-// A number of the code object at an address that differs for another one there; 0: there is none.
-//
-// An object that was deleted has no reference count, or parts of its allocator's list instead of it
-// or of its type. The members read have the same places from 3.11 to 3.14, and do not change: three
-// objects, and the number of arguments, of variables and of the first line.
-std::uint64_t looks_of_code(record::MemoryReader& memory, std::uint64_t code) noexcept {
-    constexpr std::array<std::size_t, 7> members{24, 32, 40, 56, 64, 72, 80};
-    constexpr std::uint64_t no_count = 0x0000ffff00000000;  // bits that addresses have
-    const auto references = memory.load<std::uint64_t>(code, 0);
-    const auto type = memory.load<std::uint64_t>(code, 8);
-    if (std::uint32_t(references) == 0 || (references & no_count) != 0 ||
-        type != reinterpret_cast<std::uint64_t>(code_type())) {
-        return 0;
-    }
-    std::uint64_t looks = 1;
-    for (const std::size_t member : members) {
-        looks = record::mixed(looks, memory.load<std::uint64_t>(code, member));
-    }
-    return memory.has_failed() ? 0 : looks;
 }
 
 // How many of a stack's outermost frames its thread is still in.
@@ -211,9 +86,9 @@ PythonStackWalker::PythonStackWalker(std::size_t max_depth, std::optional<FrameL
                                     std::to_string(depth_limit) + ", got " +
                                     std::to_string(max_depth) + ".");
     }
-    if (layout && succeeds(compare_walks, *layout)) {
+    if (layout && has_same_frames(*layout)) {
         layout_ = layout;
-        if (!succeeds(compare_locals, *layout)) {
+        if (!has_same_locals(*layout)) {
             layout_->locals = 0;
         }
         auto observer = std::make_unique<Observer>();
@@ -232,9 +107,7 @@ std::optional<FrameLayout> PythonStackWalker::own_layout() noexcept {
 PythonStackWalker::~PythonStackWalker() {
     walkers().erase(this);
     if (!is_finalizing_()) {
-        for (const std::uint64_t code : codes_) {
-            Py_DecRef(object_at(code));
-        }
+        code_.release();
     }
 }
 
@@ -362,7 +235,7 @@ std::uint32_t PythonStackWalker::stack_of(const void* thread, record::StackTable
     if (const std::uint32_t known = table.find(frames)) {
         return known;
     }
-    if (owns_or_remembers(frames)) {
+    if (code_.owns_or_remembers(frames, observer_->memory)) {
         return table.intern(frames).id;
     }
     return table.intern_unowned(frames, thread).id;  // until own_running()
@@ -373,7 +246,7 @@ std::uint32_t PythonStackWalker::add(record::StackTable& table,
     const record::StackTable::Interned stack = table.intern(frames);
     if (stack.is_new) {
         learn_gil();
-        own(frames);
+        code_.own(frames);
     }
     return stack.id;
 }
@@ -396,6 +269,8 @@ int PythonStackWalker::own_waiting(void* walker) noexcept {
 
 void PythonStackWalker::own_running(record::StackTable& table) noexcept {
     learn_gil();
+    record::MemoryReader* const memory =
+        observer_ == nullptr ? nullptr : &observer_->memory_of_code;
     try {
         for (const auto& [id, thread] : table.unowned()) {
             if (!is_thread(thread)) {
@@ -408,13 +283,14 @@ void PythonStackWalker::own_running(record::StackTable& table) noexcept {
             const std::vector<StackFrame> stack = table.frames(id);
             const std::span<const StackFrame> frames = record::without_marks(stack);
             std::size_t count = still_running(frames, running);
-            while (count != frames.size() && is_alive(frames[frames.size() - 1 - count].code)) {
+            while (count != frames.size() &&
+                   code_.is_alive(frames[frames.size() - 1 - count].code, memory)) {
                 ++count;
             }
             if (count == frames.size()) {
                 add(table, stack);
             } else if (count != 0) {
-                own(frames.last(count));
+                code_.own(frames.last(count));
                 table.forget_inner(id, frames.size() - count);
             }
         }
@@ -422,54 +298,6 @@ void PythonStackWalker::own_running(record::StackTable& table) noexcept {
     } catch (const std::bad_alloc&) {
         // They stay unowned.
     }
-}
-
-void PythonStackWalker::own(std::span<const StackFrame> frames) noexcept {
-    const std::lock_guard lock(codes_mutex_);
-    for (const StackFrame& frame : record::without_marks(frames)) {
-        if (frame.code != 0 && !codes_.contains(frame.code)) {
-            // Before the insertion, because the code must stay alive even if that fails.
-            Py_IncRef(object_at(frame.code));
-            seen_.erase(frame.code);
-            try {
-                codes_.insert(frame.code);
-            } catch (const std::exception&) {
-                continue;
-            }
-        }
-    }
-}
-
-bool PythonStackWalker::owns_or_remembers(std::span<const StackFrame> frames) noexcept {
-    const std::lock_guard lock(codes_mutex_);
-    bool owns_all = true;
-    for (const StackFrame& frame : frames) {
-        if (frame.code == 0 || codes_.contains(frame.code)) {
-            continue;
-        }
-        owns_all = false;
-        try {
-            observer_->memory.restart();
-            seen_[frame.code] = looks_of_code(observer_->memory, frame.code);
-        } catch (const std::bad_alloc&) {
-            return false;
-        }
-    }
-    return owns_all;
-}
-
-bool PythonStackWalker::is_alive(std::uint64_t code) noexcept {
-    const std::lock_guard lock(codes_mutex_);
-    if (code == 0 || codes_.contains(code)) {
-        return true;
-    }
-    const auto seen = seen_.find(code);
-    if (observer_ == nullptr || seen == seen_.end() || seen->second == 0) {
-        return false;
-    }
-    observer_->memory_of_code.restart();
-    const std::uint64_t looks = looks_of_code(observer_->memory_of_code, code);
-    return looks == seen->second;
 }
 
 }  // namespace gpuviz::python

@@ -5,13 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "python/gil_observer.hpp"
+#include "python/owned_code.hpp"
 #include "record/frame_layout.hpp"
 #include "record/memory_reader.hpp"
 #include "record/stack_walker.hpp"
@@ -78,12 +76,6 @@ class PythonStackWalker final : public record::StackWalker {
     // `is_new` becomes true if a module has no number yet.
     [[nodiscard]] std::span<record::StackFrame> read(const void* thread, record::StackTable& table,
                                                      Buffer& buffer, bool& is_new) const noexcept;
-    void own(std::span<const record::StackFrame> frames) noexcept;
-    // Whether it owns the code of all frames, else remembers what the others look like. Of the
-    // thread that observes.
-    [[nodiscard]] bool owns_or_remembers(std::span<const record::StackFrame> frames) noexcept;
-    // Whether code that was seen in a thread that went on since is still there. Requires the GIL.
-    [[nodiscard]] bool is_alive(std::uint64_t code) noexcept;
     // Lets the interpreter call own_waiting() on the main thread soon.
     void own_soon(record::StackTable& table) noexcept;
     static int own_waiting(void* walker) noexcept;
@@ -100,11 +92,9 @@ class PythonStackWalker final : public record::StackWalker {
     std::size_t max_depth_;
     int (*is_finalizing_)();
     std::optional<record::FrameLayout> layout_;
-    mutable std::mutex codes_mutex_;  // guards the next two; nobody who holds it waits for the GIL
-    std::unordered_set<std::uint64_t> codes_;
-    std::unordered_map<std::uint64_t, std::uint64_t> seen_;  // code that is not owned: its looks
-    std::atomic<record::StackTable*> waiting_{nullptr};      // for own_waiting()
-    std::unique_ptr<Observer> observer_;                     // null: not possible
+    OwnedCode code_;                                     // of the frames in tables
+    std::atomic<record::StackTable*> waiting_{nullptr};  // for own_waiting()
+    std::unique_ptr<Observer> observer_;                 // null: not possible
 };
 
 }  // namespace gpuviz::python
