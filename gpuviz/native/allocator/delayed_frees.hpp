@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "allocator/block.hpp"
-#include "allocator/use_tracker.hpp"
+#include "allocator/last_use.hpp"
 
 namespace gpuviz::allocator {
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "allocator/last_use.hpp"
 #include "allocator/slot_table.hpp"
-#include "allocator/use_tracker.hpp"
 #include "device/device.hpp"
 
 namespace gpuviz::allocator {

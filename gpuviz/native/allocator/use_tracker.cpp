@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <utility>
-
-#include "allocator/size_classes.hpp"
 
 namespace gpuviz::allocator {
 
@@ -40,26 +39,12 @@ thread_local bool UseTracker::is_own_call = false;
 
 void UseTracker::add_segment(Address address, std::uint64_t size, StreamHandle stream) {
     const std::lock_guard lock(mutex_);
-    segments_[address] = {address + size, normal(stream)};
-    update_only_stream();
+    segments_.add(address, size, normal(stream));
 }
 
 void UseTracker::remove_segment(Address address) {
     const std::lock_guard lock(mutex_);
-    segments_.erase(address);
-    update_only_stream();
-}
-
-void UseTracker::update_only_stream() {
-    StreamHandle only = no_stream;
-    for (const auto& [address, segment] : segments_) {
-        if (only != no_stream && segment.stream != only) {
-            only = no_stream;
-            break;
-        }
-        only = segment.stream;
-    }
-    only_stream_.store(only, std::memory_order_relaxed);
+    segments_.remove(address);
 }
 
 void UseTracker::begin(bool tracks_uses, bool tracks_streams) {
@@ -68,7 +53,6 @@ void UseTracker::begin(bool tracks_uses, bool tracks_streams) {
     tracks_streams_ = tracks_streams;
     follows_order_ = tracks_streams;
     order_ = hazards::Order(false);
-    slots_ = 1;
     ++epoch_;
     is_running_ = true;
 }
@@ -100,7 +84,6 @@ UseTracker::Stream& UseTracker::stream_at(StreamHandle handle) {
                                    .is_described = true};
     }
     const Slot slot = order_.create_stream(StreamKind::non_blocking);
-    slots_ = std::max(slots_, slot + 1);
     return streams_[handle] = {.slot = slot, .kind = StreamKind::non_blocking};
 }
 
@@ -116,7 +99,6 @@ UseTracker::Stream& UseTracker::stream_of_call(StreamHandle handle) {
         stream.kind = StreamKind::blocking;
         order_.destroy_stream(stream.slot);
         stream.slot = order_.create_stream(StreamKind::blocking);
-        slots_ = std::max(slots_, stream.slot + 1);
     }
     return stream;
 }
@@ -177,16 +159,12 @@ void UseTracker::use(StreamHandle handle, std::span<const std::uint64_t> address
                      std::uint32_t stack) {
     std::shared_ptr<LastUse> use;
     for (const std::uint64_t address : addresses) {
-        const auto after = segments_.upper_bound(address);
-        if (after == segments_.begin() || address >= std::prev(after)->second.end) {
-            continue;
-        }
-        const StreamHandle own = std::prev(after)->second.stream;
-        if (own == handle) {
+        const std::optional<StreamHandle> own = segments_.owner_of(address);
+        if (!own || *own == handle) {
             continue;
         }
         Stream& stream = stream_of_call(handle);
-        if (is_implied(own, handle)) {
+        if (is_implied(*own, handle)) {
             continue;
         }
         if (use == nullptr) {
@@ -196,7 +174,7 @@ void UseTracker::use(StreamHandle handle, std::span<const std::uint64_t> address
             use = std::make_shared<LastUse>(device_, handle, order_.act(stream.slot, 0), epoch_,
                                             stack);
         }
-        add_use(address, use);
+        uses_.add(address, use);
     }
     if (use == nullptr) {
         return;
@@ -211,63 +189,16 @@ void UseTracker::use(StreamHandle handle, std::span<const std::uint64_t> address
     if (handle == legacy || (handle & tag_mask) == per_thread_tag) {
         record(stream, handle);
     }
-    if (use_count_ > most_uses_) {
-        drop_complete_uses();
+    if (uses_.has_many()) {
+        const OwnCalls own;
+        uses_.drop_complete(device_);
     }
-}
-
-void UseTracker::add_use(Address address, const std::shared_ptr<LastUse>& use) {
-    Uses& uses = uses_[address / kMinBlockSize * kMinBlockSize];
-    const auto earlier = std::find_if(uses.begin(), uses.end(), [&](const auto& each) {
-        return each->epoch == use->epoch && each->moment.slot == use->moment.slot;
-    });
-    if (earlier == uses.end()) {
-        uses.push_back(use);
-    } else {
-        *earlier = use;
-    }
-    use_count_.store(uses_.size(), std::memory_order_relaxed);
-}
-
-// Bounds the memory of programs that use many addresses of few blocks.
-void UseTracker::drop_complete_uses() {
-    const OwnCalls own;
-    std::unordered_map<const LastUse*, bool> is_complete;
-    const auto is_done = [&](const std::shared_ptr<LastUse>& use) {
-        const auto [found, is_new] = is_complete.try_emplace(use.get(), false);
-        if (is_new) {
-            found->second = use->is_recorded() && device_.is_complete(use->event());
-        }
-        return found->second;
-    };
-    for (auto& [address, uses] : uses_) {
-        std::erase_if(uses, is_done);
-    }
-    std::erase_if(uses_, [](const auto& entry) { return entry.second.empty(); });
-    most_uses_ = std::max(most_uses_, 2 * uses_.size());
-    use_count_.store(uses_.size(), std::memory_order_relaxed);
 }
 
 std::vector<std::shared_ptr<LastUse>> UseTracker::take(Address address, std::uint64_t size,
                                                        StreamHandle own) {
     const std::lock_guard lock(mutex_);
-    Uses newest;
-    const auto first = uses_.lower_bound(address);
-    const auto last = uses_.lower_bound(address + size);
-    for (auto entry = first; entry != last; ++entry) {
-        for (const std::shared_ptr<LastUse>& use : entry->second) {
-            const auto same = std::find_if(newest.begin(), newest.end(), [&](const auto& each) {
-                return each->epoch == use->epoch && each->moment.slot == use->moment.slot;
-            });
-            if (same == newest.end()) {
-                newest.push_back(use);
-            } else if ((*same)->moment.index < use->moment.index) {
-                *same = use;
-            }
-        }
-    }
-    uses_.erase(first, last);
-    use_count_.store(uses_.size(), std::memory_order_relaxed);
+    LastUses::Uses newest = uses_.take(address, size);
     if (is_running_ && !newest.empty()) {
         const Clock start = order_.next_start(stream_at(normal(own)).slot, 0);
         std::erase_if(newest, [&](const std::shared_ptr<LastUse>& use) {
@@ -286,16 +217,6 @@ std::vector<std::shared_ptr<LastUse>> UseTracker::take(Address address, std::uin
 void UseTracker::forget_uses() {
     const std::lock_guard lock(mutex_);
     uses_.clear();
-    use_count_ = 0;
-}
-
-// The device synchronizes with destroyed streams as well.
-Clock UseTracker::everything() const {
-    Clock all;
-    for (Slot slot = 0; slot < slots_; ++slot) {
-        all.join(order_.tail(slot));
-    }
-    return all;
 }
 
 void UseTracker::enter(const StreamCall& call) noexcept {
@@ -355,7 +276,7 @@ void UseTracker::on_enter(const StreamCall& call) {
                                              : order_.tail(stream.slot));
         }
         case StreamCall::Kind::device_synchronize:
-            return promises(everything());
+            return promises(order_.everything());
         case StreamCall::Kind::event_destroy:
             events_.erase(call.event);
             return;
@@ -369,8 +290,7 @@ void UseTracker::exit(const StreamCall& call, bool succeeded,
     }
     const StreamHandle handle = normal(call.stream);
     const bool is_work = call.kind == StreamCall::Kind::work;
-    if (is_work ? !succeeded || addresses.empty() ||
-                      handle == only_stream_.load(std::memory_order_relaxed)
+    if (is_work ? !succeeded || addresses.empty() || segments_.is_only(handle)
                 : !follows_order_.load(std::memory_order_relaxed)) {
         return;
     }

@@ -1,63 +1,22 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "allocator/last_use.hpp"
+#include "allocator/last_uses.hpp"
+#include "allocator/segment_streams.hpp"
 #include "device/device.hpp"
 #include "hazards/order.hpp"
 #include "record/fork_safe_mutex.hpp"
 #include "record/stream_calls.hpp"
 
 namespace gpuviz::allocator {
-
-// Work of a stream that uses memory of another one, and the event recorded after it.
-class LastUse {
-  public:
-    LastUse(device::Device& device, device::StreamHandle stream, hazards::Moment moment,
-            std::uint64_t epoch, std::uint32_t stack)
-        : stream(stream), moment(moment), epoch(epoch), stack(stack), device_(device) {}
-    LastUse(const LastUse&) = delete;
-    LastUse& operator=(const LastUse&) = delete;
-    ~LastUse() {
-        if (event_ != 0) {
-            device_.release(event_);
-        }
-    }
-
-    void record() {
-        event_ = device_.record_event(stream);
-        number_ = next_number();
-    }
-    [[nodiscard]] bool is_recorded() const noexcept { return number_ != unrecorded; }
-    // Only if recorded.
-    [[nodiscard]] device::EventHandle event() const noexcept { return event_; }
-    // Grows in the order in which events are recorded.
-    [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
-    [[nodiscard]] static std::uint64_t next_number() noexcept {
-        static std::atomic<std::uint64_t> numbers{0};
-        return ++numbers;
-    }
-
-    static constexpr std::uint64_t unrecorded = std::numeric_limits<std::uint64_t>::max();
-
-    const device::StreamHandle stream;
-    const hazards::Moment moment;
-    const std::uint64_t epoch;  // of the tracker; `moment` means nothing in another one
-    const std::uint32_t stack;  // of the call
-
-  private:
-    device::Device& device_;
-    device::EventHandle event_ = 0;
-    std::atomic<std::uint64_t> number_{unrecorded};
-};
 
 // Finds the work of other streams that a freed block must wait for.
 //
@@ -80,9 +39,7 @@ class UseTracker final : public record::StreamCalls {
     void begin(bool tracks_uses, bool tracks_streams);
     void finish() noexcept override;
 
-    [[nodiscard]] bool has_uses() const noexcept {
-        return use_count_.load(std::memory_order_relaxed) != 0;
-    }
+    [[nodiscard]] bool has_uses() const noexcept { return !uses_.is_empty(); }
     // What memory of `stream` waits for, newest per stream; afterwards it has no uses. An event
     // that cannot be recorded because its stream captures is recorded later.
     [[nodiscard]] std::vector<std::shared_ptr<LastUse>> take(device::Address address,
@@ -107,7 +64,6 @@ class UseTracker final : public record::StreamCalls {
               std::span<const std::uint64_t> addresses, std::uint32_t stack) noexcept override;
 
   private:
-    using Uses = std::vector<std::shared_ptr<LastUse>>;
     // The calling thread's calls of the device under the lock are no calls of the program.
     struct OwnCalls {
         OwnCalls() noexcept { is_own_call = true; }
@@ -115,23 +71,15 @@ class UseTracker final : public record::StreamCalls {
         OwnCalls& operator=(const OwnCalls&) = delete;
         ~OwnCalls() { is_own_call = false; }
     };
-    struct Segment {
-        device::Address end;
-        device::StreamHandle stream;
-    };
     struct Stream {
         hazards::Slot slot;
         hazards::StreamKind kind;
         bool is_described = false;  // else `kind` is a guess that orders the least
         bool is_ending = false;
-        Uses unrecorded{};
+        LastUses::Uses unrecorded{};
     };
 
-    static constexpr device::StreamHandle no_stream =
-        std::numeric_limits<device::StreamHandle>::max();
-
     // The following require the lock.
-    void update_only_stream();
     [[nodiscard]] bool exists(device::StreamHandle handle) const;
     template <typename Enqueue>
     static bool run_as_own(Enqueue enqueue) {
@@ -146,9 +94,6 @@ class UseTracker final : public record::StreamCalls {
     void record_if_legacy(device::StreamHandle handle);
     void use(device::StreamHandle handle, std::span<const std::uint64_t> addresses,
              std::uint32_t stack);
-    void add_use(device::Address address, const std::shared_ptr<LastUse>& use);
-    void drop_complete_uses();
-    [[nodiscard]] hazards::Clock everything() const;
     void on_enter(const record::StreamCall& call);
     void on_exit(const record::StreamCall& call);
 
@@ -157,21 +102,17 @@ class UseTracker final : public record::StreamCalls {
     device::Device& device_;
     bool tracks_uses_ = true;
     bool tracks_streams_ = false;
-    std::atomic<device::StreamHandle> only_stream_{no_stream};  // of all segments
     std::atomic<bool> is_running_{false};
     std::atomic<bool> follows_order_{false};  // since the first use
-    std::atomic<std::size_t> use_count_{0};
     std::atomic<std::uint64_t> failures_{0};
 
     record::ForkSafeMutex mutex_{record::ForkSafeMutex::Level::allocator};  // guards the rest
-    std::map<device::Address, Segment> segments_;
-    std::map<device::Address, Uses> uses_;  // by the start of the smallest block around the address
-    std::size_t most_uses_ = 1024;          // before complete ones are dropped
+    SegmentStreams segments_;
+    LastUses uses_;
     std::uint64_t epoch_ = 0;
     hazards::Order order_{false};
     std::unordered_map<device::StreamHandle, Stream> streams_;
     std::unordered_map<std::uint64_t, hazards::Clock> events_;
-    hazards::Slot slots_ = 1;  // of the order
 };
 
 }  // namespace gpuviz::allocator

@@ -116,6 +116,12 @@ Clock Order::next_start(Slot slot, std::uint32_t thread) {
     return start;
 }
 
+Clock Order::everything() const {
+    Clock all;
+    for (const Stream& each : streams_) all.join(each.tail);
+    return all;
+}
+
 void Order::follow(Slot slot, const Clock& clock) {
     streams_[slot].tail.join(clock);
     changed(slot);

@@ -61,6 +61,8 @@ class Order {
     [[nodiscard]] const Clock& tail(Slot stream) const { return streams_[stream].tail; }
     // What the next action that a thread could append is ordered after.
     [[nodiscard]] Clock next_start(Slot stream, std::uint32_t thread);
+    // What is complete when everything in all streams so far is, also in destroyed ones.
+    [[nodiscard]] Clock everything() const;
     // Orders later actions of the stream after those of the clock.
     void follow(Slot stream, const Clock& clock);
     // Orders later actions of the stream after everything so far.
