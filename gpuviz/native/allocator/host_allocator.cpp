@@ -1,7 +1,6 @@
 #include "allocator/host_allocator.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -15,20 +14,8 @@ using device::StreamHandle;
 using record::Action;
 using record::CallSite;
 
-namespace {
-
-constexpr std::uint64_t kLargestRounded = std::uint64_t{1} << 62;
-
-std::size_t class_of(std::uint64_t size) { return std::size_t(std::bit_width(size - 1)); }
-
-}  // namespace
-
-HostOutOfMemory::HostOutOfMemory(std::uint64_t size)
-    : message_("The driver refused " + std::to_string(size) +
-               " bytes of pinned host memory, although no pinned memory is cached any more.") {}
-
 HostAllocator::HostAllocator(Device& device, const Settings& settings, Clock clock)
-    : device_(device), clock_(std::move(clock)), settings_(settings) {
+    : device_(device), clock_(std::move(clock)), settings_(settings), trace_(clock_) {
     add_device(device);
 }
 
@@ -42,10 +29,10 @@ Address HostAllocator::allocate(std::uint64_t size, const CallSite& site) {
         return 0;
     }
     const std::lock_guard lock(mutex_);
-    site_ = site;
+    trace_.set_site(site);
     process_events();
-    const std::uint64_t needed = rounded(size);
-    HostBlock* const cached = take_cached(needed);
+    const std::uint64_t needed = HostCache::rounded(size, settings_);
+    HostBlock* const cached = cache_.take(needed);
     return hand_out(cached != nullptr ? *cached : make_block(needed, size), size);
 }
 
@@ -58,16 +45,16 @@ std::optional<Address> HostAllocator::try_allocate(std::uint64_t size, const Cal
     if (!lock.owns_lock() || !deferred_.empty()) {
         return std::nullopt;
     }
-    site_ = site;
+    trace_.set_site(site);
     process_events();
-    HostBlock* const cached = take_cached(rounded(size));
+    HostBlock* const cached = cache_.take(HostCache::rounded(size, settings_));
     return cached == nullptr ? std::nullopt : std::optional(hand_out(*cached, size));
 }
 
 Address HostAllocator::hand_out(HostBlock& block, std::uint64_t requested_size) {
     block.allocated = true;
     block.requested_size = requested_size;
-    trace(Action::alloc, block, requested_size);
+    trace_.write(Action::alloc, block, requested_size);
     statistics_.active_requests.increase(1);
     statistics_.active_bytes.increase(std::int64_t(block.size));
     return block.address;
@@ -78,7 +65,7 @@ void HostAllocator::free(Address address, const CallSite& site) {
         return;
     }
     const std::lock_guard lock(mutex_);
-    site_ = site;
+    trace_.set_site(site);
     begin_free(allocated_block(address));
     process_deferred();
 }
@@ -86,13 +73,13 @@ void HostAllocator::free(Address address, const CallSite& site) {
 void HostAllocator::free_after(Address address, Device& device,
                                std::initializer_list<StreamHandle> streams, const CallSite& site) {
     const std::lock_guard lock(mutex_);
-    site_ = site;
+    trace_.set_site(site);
     HostBlock& block = allocated_block(address);
     const StreamHandle* previous = nullptr;
     for (const StreamHandle& stream : streams) {
         const bool is_new = previous == nullptr || stream != *previous;
         // In a recording the question would look like the program's own, which orders its work.
-        if (is_new && (log_ != nullptr || !device.is_idle(stream))) {
+        if (is_new && (trace_.has_log() || !device.is_idle(stream))) {
             use_now(block, device, stream);
         }
         previous = &stream;
@@ -111,7 +98,7 @@ HostBlock& HostAllocator::allocated_block(Address address) {
 }
 
 void HostAllocator::begin_free(HostBlock& block) {
-    trace(Action::free_requested, block, block.requested_size);
+    trace_.write(Action::free_requested, block, block.requested_size);
     block.allocated = false;
     deferred_.push_back(&block);
 }
@@ -136,7 +123,7 @@ void HostAllocator::used(int device, StreamHandle stream,
                          std::span<const Address> addresses) noexcept {
     try {
         const std::lock_guard lock(mutex_);
-        site_ = {};
+        trace_.set_site({});
         const auto user = devices_.find(device);
         if (user == devices_.end()) {
             return;
@@ -164,7 +151,7 @@ void HostAllocator::use_now(HostBlock& block, Device& device, StreamHandle strea
 
 void HostAllocator::end_stream(Device& device, StreamHandle stream) {
     const std::lock_guard lock(mutex_);
-    site_ = {};
+    trace_.set_site({});
     for (auto& [address, block] : blocks_) {
         const auto use = std::find(block.uses.begin(), block.uses.end(), HostUse{&device, stream});
         if (use != block.uses.end() && device.can_record(stream)) {
@@ -177,7 +164,7 @@ void HostAllocator::end_stream(Device& device, StreamHandle stream) {
 
 void HostAllocator::empty_cache(const CallSite& site) {
     const std::lock_guard lock(mutex_);
-    site_ = site;
+    trace_.set_site(site);
     process_events();
     release_cached();
 }
@@ -189,15 +176,15 @@ void HostAllocator::apply_settings(const Settings& settings) {
 
 void HostAllocator::record_into(record::ActivityLog& log) {
     const std::lock_guard lock(mutex_);
-    log_ = &log;
+    trace_.set_log(&log);
     for (const auto& [address, block] : blocks_) {
-        describe(block);
+        trace_.describe(block);
     }
 }
 
 void HostAllocator::stop_recording() {
     const std::lock_guard lock(mutex_);
-    log_ = nullptr;
+    trace_.set_log(nullptr);
 }
 
 HostStatistics HostAllocator::statistics() const {
@@ -215,55 +202,6 @@ void HostAllocator::reset_accumulated_stats() {
     statistics_.reset_accumulated();
 }
 
-void HostAllocator::trace(Action action, const HostBlock& block, std::uint64_t requested_size) {
-    if (log_ != nullptr && !log_->is_abandoned()) {
-        const record::SampledCost::Call call(log_->memory_cost);
-        write(action, block, requested_size, log_->since_start(clock_()), site_);
-    }
-}
-
-// At time 0 and without a call stack, which may be another recording's.
-void HostAllocator::describe(const HostBlock& block) {
-    write(Action::segment_alloc, block, 0, 0, {});
-    if (block.allocated || block.is_used()) {
-        write(Action::alloc, block, block.requested_size, 0, {});
-    }
-    if (!block.allocated && block.is_used()) {
-        write(Action::free_requested, block, block.requested_size, 0, {});
-    }
-}
-
-void HostAllocator::write(Action action, const HostBlock& block, std::uint64_t requested_size,
-                          std::int64_t time, const CallSite& site) {
-    log_->host_memory_events.append({.time = time,
-                                     .action = action,
-                                     .address = block.address,
-                                     .size = std::int64_t(block.size),
-                                     .requested_size = std::int64_t(requested_size),
-                                     .stack = site.stack,
-                                     .thread = site.thread,
-                                     .range = site.range});
-}
-
-std::uint64_t HostAllocator::rounded(std::uint64_t size) const {
-    const std::uint64_t most = std::min(
-        {settings_.pinned_max_round_threshold, settings_.pinned_max_cached_size, kLargestRounded});
-    return size > most ? size : std::bit_ceil(size);
-}
-
-HostBlock* HostAllocator::take_cached(std::uint64_t size) {
-    std::vector<HostBlock*>& blocks = cached_.at(class_of(size));
-    const auto newest =
-        std::find_if(blocks.rbegin(), blocks.rend(),
-                     [size](const HostBlock* block) { return block->size >= size; });
-    if (newest == blocks.rend()) {
-        return nullptr;
-    }
-    HostBlock* const block = *newest;
-    blocks.erase(std::next(newest).base());
-    return block;
-}
-
 HostBlock& HostAllocator::make_block(std::uint64_t size, std::uint64_t requested_size) {
     if (HostBlock* const block = try_make_block(size)) {
         return *block;
@@ -277,7 +215,7 @@ HostBlock& HostAllocator::make_block(std::uint64_t size, std::uint64_t requested
     if (HostBlock* const block = try_make_block(size)) {
         return *block;
     }
-    trace(Action::oom, {.address = 0, .size = size}, requested_size);
+    trace_.write(Action::oom, {.address = 0, .size = size}, requested_size);
     throw HostOutOfMemory(size);
 }
 
@@ -294,7 +232,7 @@ HostBlock* HostAllocator::try_make_block(std::uint64_t size) {
     filter_.add(*address, size);
     HostBlock& block =
         blocks_.emplace(*address, HostBlock{.address = *address, .size = size}).first->second;
-    trace(Action::segment_alloc, block, 0);
+    trace_.write(Action::segment_alloc, block, 0);
     return &block;
 }
 
@@ -358,18 +296,18 @@ void HostAllocator::events_passed(HostBlock* block) {
 }
 
 void HostAllocator::finish_free(HostBlock& block) {
-    trace(Action::free_completed, block, block.requested_size);
+    trace_.write(Action::free_completed, block, block.requested_size);
     statistics_.active_requests.decrease(1);
     statistics_.active_bytes.decrease(std::int64_t(block.size));
     if (block.size > settings_.pinned_max_cached_size) {
         release_block(block);
     } else {
-        cached_.at(class_of(block.size)).push_back(&block);
+        cache_.add(block);
     }
 }
 
 void HostAllocator::release_block(HostBlock& block) {
-    trace(Action::segment_free, block, 0);
+    trace_.write(Action::segment_free, block, 0);
     const std::int64_t began_ns = clock_();
     device_.free_host(block.address, block.size);
     statistics_.host_free_time.add_ns(clock_() - began_ns);
@@ -380,12 +318,8 @@ void HostAllocator::release_block(HostBlock& block) {
 }
 
 void HostAllocator::release_cached() {
-    for (std::vector<HostBlock*>& blocks : cached_) {
-        while (!blocks.empty()) {
-            HostBlock* const block = blocks.back();
-            blocks.pop_back();
-            release_block(*block);
-        }
+    while (HostBlock* const block = cache_.take_any()) {
+        release_block(*block);
     }
 }
 

@@ -1,18 +1,18 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <map>
-#include <new>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "allocator/event_queue.hpp"
 #include "allocator/host_block.hpp"
+#include "allocator/host_cache.hpp"
+#include "allocator/host_trace.hpp"
+#include "allocator/out_of_memory.hpp"
 #include "allocator/settings.hpp"
 #include "allocator/statistics.hpp"
 #include "device/device.hpp"
@@ -23,16 +23,6 @@
 #include "record/pinned_uses.hpp"
 
 namespace gpuviz::allocator {
-
-// The driver has no more pinned memory, even after the cache was released.
-class HostOutOfMemory : public std::bad_alloc {
-  public:
-    explicit HostOutOfMemory(std::uint64_t size);
-    [[nodiscard]] const char* what() const noexcept override { return message_.c_str(); }
-
-  private:
-    std::string message_;
-};
 
 // torch's caching allocator of pinned host memory: one cache of whole blocks for all streams and
 // devices. A freed block is reused once the streams that used it have passed the free. Thread-safe.
@@ -90,15 +80,7 @@ class HostAllocator final : public record::PinnedUses {
     void reset_accumulated_stats();
 
   private:
-    static constexpr std::size_t size_classes = 65;
-
     // The following require the lock.
-    void trace(record::Action action, const HostBlock& block, std::uint64_t requested_size);
-    void describe(const HostBlock& block);
-    void write(record::Action action, const HostBlock& block, std::uint64_t requested_size,
-               std::int64_t time, const record::CallSite& site);
-    [[nodiscard]] std::uint64_t rounded(std::uint64_t size) const;
-    [[nodiscard]] HostBlock* take_cached(std::uint64_t size);
     device::Address hand_out(HostBlock& block, std::uint64_t requested_size);
     [[nodiscard]] HostBlock& allocated_block(device::Address address);
     void begin_free(HostBlock& block);
@@ -123,13 +105,12 @@ class HostAllocator final : public record::PinnedUses {
 
     mutable record::ForkSafeMutex mutex_{record::ForkSafeMutex::Level::allocator};
     Settings settings_;
-    record::ActivityLog* log_ = nullptr;  // null: not recording
-    record::CallSite site_;               // of the call that holds the lock
+    HostTrace trace_;  // for the call that holds the lock
     HostStatistics statistics_;
     std::map<int, device::Device*> devices_;  // by ordinal
     std::map<device::Address, HostBlock> blocks_;
-    std::array<std::vector<HostBlock*>, size_classes> cached_;  // by ceil(log2(size)), newest last
-    std::map<int, EventQueue<HostBlock>> events_;               // by the ordinal of a device
+    HostCache cache_;
+    std::map<int, EventQueue<HostBlock>> events_;  // by the ordinal of a device
     std::vector<HostBlock*> deferred_;  // freed; an event of theirs cannot be recorded yet
 };
 

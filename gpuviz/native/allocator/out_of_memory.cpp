@@ -65,4 +65,8 @@ std::string format_size(std::uint64_t size) {
     return text.data();
 }
 
+HostOutOfMemory::HostOutOfMemory(std::uint64_t size)
+    : message_("The driver refused " + std::to_string(size) +
+               " bytes of pinned host memory, although no pinned memory is cached any more.") {}
+
 }  // namespace gpuviz::allocator

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,16 @@ class OutOfMemory : public std::exception {
 
     OutOfMemoryReport report;
     std::string message;
+};
+
+// The driver has no more pinned memory, even after the cache was released.
+class HostOutOfMemory : public std::bad_alloc {
+  public:
+    explicit HostOutOfMemory(std::uint64_t size);
+    [[nodiscard]] const char* what() const noexcept override { return message_.c_str(); }
+
+  private:
+    std::string message_;
 };
 
 // A size in torch's format: "512 bytes", "1.50 MiB".
