@@ -38,5 +38,6 @@ void bind_torch_observer(nanobind::module_& m);
 void bind_torch_snapshot(nanobind::module_& m);
 void bind_torch_writer(nanobind::module_& m);
 void bind_holders(nanobind::module_& m);
+void bind_objects(nanobind::module_& m);
 
 }  // namespace gpuviz::bindings

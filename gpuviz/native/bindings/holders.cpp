@@ -1,4 +1,3 @@
-#include <dlfcn.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
 
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "analysis/ownership.hpp"
+#include "bindings/all_objects.hpp"
 #include "bindings/bindings.hpp"
 #include "python/object_graph.hpp"
 
@@ -29,47 +29,6 @@ using python::ObjectGraph;
 // An owner with as many labels may have more.
 constexpr std::uint32_t kMostLabels = 64;
 constexpr std::size_t kMostPaths = 8;
-
-// Collecting garbage would run finalizers during the search.
-class NoCollection {
-  public:
-    NoCollection() : was_enabled_(PyGC_Disable()) {}
-    NoCollection(const NoCollection&) = delete;
-    NoCollection& operator=(const NoCollection&) = delete;
-    ~NoCollection() {
-        if (was_enabled_ != 0) {
-            PyGC_Enable();
-        }
-    }
-
-  private:
-    int was_enabled_;
-};
-
-// Every object that the garbage collector knows. No reference to one may be kept while another
-// thread runs: a tuple that it is making must have no second one.
-std::vector<PyObject*> all_objects() {
-    std::vector<PyObject*> objects;
-    using Visitor = int (*)(PyObject*, void*);
-    using VisitObjects = void (*)(Visitor, void*);
-    // Public from Python 3.12 on, but not in the stable ABI.
-    if (auto* const visit =
-            reinterpret_cast<VisitObjects>(dlsym(RTLD_DEFAULT, "PyUnstable_GC_VisitObjects"))) {
-        visit(
-            [](PyObject* object, void* found) {
-                static_cast<std::vector<PyObject*>*>(found)->push_back(object);
-                return 1;
-            },
-            &objects);
-        return objects;
-    }
-    const nb::object found = nb::module_::import_("gc").attr("get_objects")();
-    objects.reserve(nb::len(found));
-    for (std::size_t each = 0; each < nb::len(found); ++each) {
-        objects.push_back(PyList_GetItem(found.ptr(), static_cast<Py_ssize_t>(each)));
-    }
-    return objects;
-}
 
 std::vector<python::OwnerType> owner_types(const nb::list& types) {
     std::vector<python::OwnerType> result;
@@ -297,45 +256,6 @@ nb::object find_holders(const nb::list& types, nb::handle numpy_array, const nb:
     return search.result();
 }
 
-// A class of the program may be of a metaclass that cannot be hashed.
-nb::list object_types() {
-    // Making the tuples may start a collection, which frees classes before they are referred to.
-    const NoCollection none;
-    std::unordered_map<PyTypeObject*, std::size_t> counts;
-    for (PyObject* const object : all_objects()) {
-        ++counts[Py_TYPE(object)];
-    }
-    nb::list result;
-    for (const auto& [type, count] : counts) {
-        result.append(nb::make_tuple(nb::borrow(reinterpret_cast<PyObject*>(type)), count));
-    }
-    return result;
-}
-
-nb::list objects_of(const nb::list& types) {
-    const NoCollection none;
-    std::unordered_set<PyObject*> wanted;
-    for (const nb::handle each : types) {
-        wanted.insert(each.ptr());
-    }
-    nb::list result;
-    for (PyObject* const object : all_objects()) {
-        if (wanted.contains(reinterpret_cast<PyObject*>(Py_TYPE(object)))) {
-            result.append(nb::borrow(object));
-        }
-    }
-    return result;
-}
-
-nb::object fields_of(nb::handle object) {
-    PyObject* const fields = PyObject_GenericGetDict(object.ptr(), nullptr);
-    if (fields == nullptr) {
-        PyErr_Clear();
-        return nb::none();
-    }
-    return nb::steal(fields);
-}
-
 }  // namespace
 
 void bind_holders(nb::module_& m) {
@@ -355,17 +275,6 @@ void bind_holders(nb::module_& m) {
         "whether "
         "a cycle keeps it), the labels of paths, and the "
         "number of objects visited.");
-    m.def("object_types", &object_types, nb::sig("def object_types() -> list[tuple[type, int]]"),
-          "Return the types of the objects that the garbage collector knows, each with how many "
-          "there are.");
-    m.def("objects_of", &objects_of, "types"_a,
-          nb::sig("def objects_of(types: list[type]) -> list[Any]"),
-          "Return the objects of exactly these types that the garbage collector knows.\n\n"
-          "`gc.get_objects` refers to all objects: meanwhile, `tuple` fails with SystemError in "
-          "other threads.");
-    m.def("fields_of", &fields_of, "object"_a.none(),
-          nb::sig("def fields_of(object: object) -> dict[Any, Any] | None"),
-          "Return the __dict__ of an object without running its code; None if it has none.");
 }
 
 }  // namespace gpuviz::bindings

@@ -38,4 +38,5 @@ NB_MODULE(_core, m) {
     gpuviz::bindings::bind_torch_snapshot(m);
     gpuviz::bindings::bind_torch_writer(m);
     gpuviz::bindings::bind_holders(m);
+    gpuviz::bindings::bind_objects(m);
 }

@@ -3,37 +3,13 @@
 #include <algorithm>
 #include <functional>
 #include <new>
-#include <stdexcept>
+#include <utility>
+
+#include "python/numpy_arrays.hpp"
 
 namespace gpuviz::python {
 
 using Id = ObjectPages::Id;
-
-Id ObjectPages::id_of(const void* object) {
-    const auto address = reinterpret_cast<std::uint64_t>(object);
-    const std::uint64_t key = address >> page_shift;
-    Cached& cached = cache_[key % cache_.size()];
-    if (cached.key != key) {
-        const auto found = numbers_.find(key);
-        cached = {key, found == numbers_.end() ? add_page(key) : found->second};
-    }
-    const std::uint64_t place = address >> object_shift & ((std::uint64_t{1} << place_bits) - 1);
-    return cached.number << place_bits | static_cast<Id>(place);
-}
-
-Id ObjectPages::add_page(std::uint64_t key) {
-    if (pages_.size() >> (32 - place_bits)) {
-        throw std::length_error("the heap is too large to be searched");
-    }
-    pages_.push_back(std::make_unique<Page>());
-    return numbers_[key] = static_cast<Id>(pages_.size() - 1);
-}
-
-void ObjectPages::clear(Bit bit) noexcept {
-    for (const auto& page : pages_) {
-        (*page)[bit].fill(0);
-    }
-}
 
 namespace {
 
@@ -41,24 +17,6 @@ namespace {
 constexpr Py_ssize_t kLarge = 4096;
 
 unsigned long flags_of(PyTypeObject* type) noexcept { return PyType_GetFlags(type); }
-
-// The parts of numpy's PyArrayObject and PyArray_Descr that are the same in all versions.
-struct NumpyDescription {
-    PyObject head;
-    PyObject* scalar_type;
-    char kind, type, byte_order, flags;
-    int type_number;
-};
-struct NumpyArray {
-    PyObject head;
-    PyObject** data;
-    int dimensions_count;
-    Py_ssize_t* dimensions;
-    Py_ssize_t* strides;
-    PyObject* base;
-    NumpyDescription* description;
-};
-constexpr int kNumpyObject = 17;
 
 // The references to an object; from Python 3.12 on, the upper half of the field has other uses.
 std::int64_t references(PyObject* object) noexcept {
@@ -219,33 +177,11 @@ void ObjectGraph::expand_class(PyObject* type) {
     kind.traverse(type, &visit_class, this);
 }
 
-// An array of objects owns references that numpy does not show to the garbage collector.
-void ObjectGraph::expand_array(PyObject* array) {
-    const auto* const fields = reinterpret_cast<const NumpyArray*>(array);
-    if (fields->base != nullptr) {
-        visit_edge(fields->base, this);
-        return;
-    }
-    if (fields->description == nullptr || fields->description->type_number != kNumpyObject ||
-        fields->data == nullptr) {
-        return;
-    }
-    Py_ssize_t count = 1;
-    for (int each = 0; each < fields->dimensions_count; ++each) {
-        count *= fields->dimensions[each];
-    }
-    for (Py_ssize_t each = 0; each < count; ++each) {
-        if (fields->data[each] != nullptr) {
-            visit_edge(fields->data[each], this);
-        }
-    }
-}
-
 void ObjectGraph::expand(PyObject* object) {
     const std::size_t before = edges_.size();
     const Kind kind = kind_of(object);
     if (kind.is_array) {
-        expand_array(object);
+        visit_array(object, &visit_edge, this);
     }
     if (kind.traverse != nullptr && (kind.is_gc == nullptr || kind.is_gc(object) != 0)) {
         kind.traverse(object, &visit_edge, this);
