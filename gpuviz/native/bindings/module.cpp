@@ -14,6 +14,8 @@ NB_MODULE(_core, m) {
     gpuviz::bindings::bind_names(m);
     gpuviz::bindings::bind_nccl(m);
     gpuviz::bindings::bind_nvtx(m);
+    gpuviz::bindings::bind_out_of_memory(m);
+    gpuviz::bindings::bind_allocator_settings(m);
     gpuviz::bindings::bind_allocator(m);
     gpuviz::bindings::bind_host_allocator(m);
     gpuviz::bindings::bind_memory_state(m);
@@ -32,6 +34,7 @@ NB_MODULE(_core, m) {
     gpuviz::bindings::bind_cupy_allocator(m);
     gpuviz::bindings::bind_cupy_observer(m);
     gpuviz::bindings::bind_pinned_allocator(m);
+    gpuviz::bindings::bind_gpu_kernel(m);
     gpuviz::bindings::bind_simulated_gpu(m);
     gpuviz::bindings::bind_trace(m);
     gpuviz::bindings::bind_torch_observer(m);
