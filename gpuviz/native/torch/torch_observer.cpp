@@ -66,24 +66,25 @@ void TorchObserver::take(const TraceEntry& entry) noexcept {
     event.thread = record::current_thread_id();
     event.range = session_->current_range();
     try {
-        Device& device = devices_[entry.device];
+        DeviceMemory& device = devices_[entry.device];
         const std::uint32_t owner = owner_of({entry.pool[0], entry.pool[1]});
         event.pool = 2 * owner + (is_large_by_size(event.action, event.size) ? 1 : 0);
         switch (event.action) {
             case Action::alloc:
-                allocated(device, entry, event);
+                device.allocated(event, sizes_);
+                note_workspace(event);
                 break;
             case Action::free_requested:
             case Action::free_completed:
-                if (!freed(device, event)) return;
+                if (!device.freed(event)) return;
                 break;
             case Action::segment_alloc:
             case Action::segment_map:
-                mapped(device, event);
+                device.mapped(event);
                 break;
             case Action::segment_free:
             case Action::segment_unmap:
-                if (!unmapped(device, event)) return;
+                if (!device.unmapped(event)) return;
                 break;
             case Action::oom:
                 event.requested_size = event.size;
@@ -95,20 +96,6 @@ void TorchObserver::take(const TraceEntry& entry) noexcept {
         // The event is kept; the sizes of later blocks may be those of torch's trace.
     }
     push(event);
-}
-
-void TorchObserver::allocated(Device& device, const TraceEntry& entry, MemoryEvent& event) {
-    const auto home = home_at(device.homes, entry.address);
-    const auto next = device.lives.upper_bound(entry.address);
-    event.requested_size = entry.size;
-    event.size = allocator::round_size(std::max<std::uint64_t>(entry.size, 1), divisions_);
-    if (home != device.homes.end()) {
-        event.pool = home->second.pool;
-        const std::uint64_t until = next == device.lives.end() ? ~std::uint64_t{0} : next->first;
-        event.size = size_between(entry.address, until, *home, event.size);
-    }
-    device.lives.insert_or_assign(next, entry.address, Live{event.size, entry.size, event.pool});
-    note_workspace(event);
 }
 
 void TorchObserver::note_workspace(const MemoryEvent& event) {
@@ -125,55 +112,6 @@ void TorchObserver::note_workspace(const MemoryEvent& event) {
 void TorchObserver::set_workspaces(std::vector<std::uint64_t> sizes) {
     const std::lock_guard lock(*mutex_);
     workspaces_ = std::move(sizes);
-}
-
-void TorchObserver::mapped(Device& device, const MemoryEvent& event) {
-    const bool is_expandable = event.action == Action::segment_map;
-    const Home home{event.size, event.stream, event.pool, is_expandable};
-    if (is_expandable) {
-        add_run(device.homes, event.address, home);
-    } else {
-        device.homes.insert_or_assign(event.address, home);
-    }
-}
-
-bool TorchObserver::unmapped(Device& device, MemoryEvent& event) {
-    const auto home = home_at(device.homes, event.address);
-    if (home == device.homes.end()) {
-        return false;  // it was mapped before the state was known
-    }
-    event.pool = home->second.pool;
-    if (event.action == Action::segment_free) {
-        device.homes.erase(home);
-        return true;
-    }
-    return cut_run(device.homes, event.address, event.address + event.size);
-}
-
-bool TorchObserver::freed(Device& device, MemoryEvent& event) {
-    const bool is_same =
-        device.requested != device.lives.end() && device.requested->first == event.address;
-    const auto live = is_same ? device.requested : device.lives.find(event.address);
-    if (live == device.lives.end()) {
-        return false;  // it was freed before the state was known
-    }
-    device.requested = live;
-    event.size = live->second.size;
-    event.requested_size = live->second.requested_size;
-    event.pool = live->second.pool;
-    if (event.action == Action::free_completed) {
-        device.lives.erase(live);
-        device.requested = device.lives.end();
-    }
-    return true;
-}
-
-// By torch's rule for splitting the free block at the address, which ends at the next live one.
-std::uint64_t TorchObserver::size_between(std::uint64_t address, std::uint64_t next,
-                                          const Homes::value_type& home, std::uint64_t size) const {
-    const std::uint64_t end = std::min(home.first + home.second.size, next);
-    const bool finely = home.second.is_expandable || home.second.pool % 2 == 0;
-    return block_size(end - address, size, finely, max_split_size_);
 }
 
 std::uint32_t TorchObserver::owner_of(const Pool& pool) {
@@ -206,7 +144,7 @@ void TorchObserver::update(const std::vector<Segment>& segments, const std::vect
 
 void TorchObserver::add_segments(const std::vector<Segment>& segments) {
     for (const Segment& each : segments) {
-        Device& device = devices_[each.device];
+        DeviceMemory& device = devices_[each.device];
         if (home_at(device.homes, each.address) != device.homes.end()) {
             continue;
         }
@@ -216,19 +154,20 @@ void TorchObserver::add_segments(const std::vector<Segment>& segments) {
         event.size = each.size;
         event.stream = each.stream;
         event.pool = 2 * owner_of(each.pool) + (each.is_large ? 1 : 0);
-        mapped(device, event);
+        device.mapped(event);
         push(event);
     }
 }
 
 void TorchObserver::add_blocks(const std::vector<Block>& blocks) {
     for (const Block& each : blocks) {
-        Device& device = devices_[each.device];
+        DeviceMemory& device = devices_[each.device];
         const auto home = home_at(device.homes, each.address);
         if (home == device.homes.end() || device.lives.contains(each.address)) {
             continue;
         }
-        const Live live{each.size, each.requested_size, home->second.pool, each.is_pending};
+        const DeviceMemory::Live live{each.size, each.requested_size, home->second.pool,
+                                      each.is_pending};
         device.lives.emplace(each.address, live);
         push_of_block(Action::alloc, each.device, each.address, live);
         if (each.is_pending) {
@@ -273,7 +212,7 @@ void TorchObserver::remove_segments(const std::vector<Segment>& remaining) {
                 known.emplace(each.address, &each);
             }
         }
-        const Homes before = device.homes;
+        const DeviceMemory::Homes before = device.homes;
         for (const auto& [address, home] : before) {
             if (!home.is_expandable) {
                 const auto found = known.find(address);
@@ -308,7 +247,7 @@ void TorchObserver::grow_runs(const std::vector<Segment>& segments) {
         if (!each.is_expandable) {
             continue;
         }
-        Device& device = devices_[each.device];
+        DeviceMemory& device = devices_[each.device];
         const std::uint64_t end = each.address + each.size;
         for (std::uint64_t at = each.address; at < end;) {
             const auto home = home_at(device.homes, at);
@@ -324,7 +263,7 @@ void TorchObserver::grow_runs(const std::vector<Segment>& segments) {
             event.size = until - at;
             event.stream = each.stream;
             event.pool = 2 * owner_of(each.pool) + (each.is_large ? 1 : 0);
-            mapped(device, event);
+            device.mapped(event);
             push(event);
             at = until;
         }
@@ -332,7 +271,7 @@ void TorchObserver::grow_runs(const std::vector<Segment>& segments) {
 }
 
 void TorchObserver::push_of_home(Action action, int device, std::uint64_t address,
-                                 std::uint64_t size, const Home& home) {
+                                 std::uint64_t size, const DeviceMemory::Home& home) {
     MemoryEvent event = new_event(action, device);
     event.address = address;
     event.size = size;
@@ -342,7 +281,7 @@ void TorchObserver::push_of_home(Action action, int device, std::uint64_t addres
 }
 
 void TorchObserver::push_of_block(Action action, int device, std::uint64_t address,
-                                  const Live& live) noexcept {
+                                  const DeviceMemory::Live& live) noexcept {
     MemoryEvent event = new_event(action, device);
     event.address = address;
     event.size = live.size;

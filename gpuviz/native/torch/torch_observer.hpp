@@ -11,6 +11,7 @@
 #include "allocator/size_classes.hpp"
 #include "record/memory_event.hpp"
 #include "record/session.hpp"
+#include "torch/device_memory.hpp"
 
 namespace gpuviz::torch {
 
@@ -56,7 +57,7 @@ class TorchObserver {
     static constexpr std::uint32_t first_owner = record::torch_owner;
 
     TorchObserver(std::uint64_t max_split_size, const allocator::RoundupDivisions& divisions)
-        : max_split_size_(max_split_size), divisions_(divisions) {}
+        : sizes_{max_split_size, divisions} {}
     TorchObserver(const TorchObserver&) = delete;
     TorchObserver& operator=(const TorchObserver&) = delete;
 
@@ -86,27 +87,6 @@ class TorchObserver {
   private:
     using Pool = std::pair<std::uint64_t, std::uint64_t>;
 
-    struct Home {
-        std::uint64_t size;
-        std::uint64_t stream;
-        std::uint32_t pool;
-        bool is_expandable;
-    };
-    struct Live {
-        std::uint64_t size;
-        std::uint64_t requested_size;
-        std::uint32_t pool;
-        bool is_pending = false;  // known from update() only
-    };
-    using Homes = std::map<std::uint64_t, Home>;
-    using Lives = std::map<std::uint64_t, Live>;
-    struct Device {
-        Homes homes;
-        Lives lives;
-        // The block whose free was requested last: most frees are completed directly after it.
-        Lives::iterator requested = lives.end();
-    };
-
     void take(const TraceEntry& entry) noexcept;
     void add_segments(const std::vector<Segment>& segments);
     void add_blocks(const std::vector<Block>& blocks);
@@ -114,25 +94,17 @@ class TorchObserver {
     void remove_segments(const std::vector<Segment>& remaining);
     void grow_runs(const std::vector<Segment>& segments);
     void push_of_home(record::Action action, int device, std::uint64_t address, std::uint64_t size,
-                      const Home& home);
+                      const DeviceMemory::Home& home);
     void push_of_block(record::Action action, int device, std::uint64_t address,
-                       const Live& live) noexcept;
+                       const DeviceMemory::Live& live) noexcept;
     void note_workspace(const record::MemoryEvent& event);
-    void allocated(Device& device, const TraceEntry& entry, record::MemoryEvent& event);
-    [[nodiscard]] static bool freed(Device& device, record::MemoryEvent& event);
-    static void mapped(Device& device, const record::MemoryEvent& event);
-    [[nodiscard]] static bool unmapped(Device& device, record::MemoryEvent& event);
-    [[nodiscard]] std::uint64_t size_between(std::uint64_t address, std::uint64_t next,
-                                             const Homes::value_type& home,
-                                             std::uint64_t size) const;
     [[nodiscard]] std::uint32_t owner_of(const Pool& pool);
     [[nodiscard]] record::MemoryEvent new_event(record::Action action, int device) const noexcept;
     void push(const record::MemoryEvent& event) noexcept;
 
-    const std::uint64_t max_split_size_;
-    const allocator::RoundupDivisions divisions_;
+    const BlockSizes sizes_;
     std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();  // for what follows
-    std::map<int, Device> devices_;
+    std::map<int, DeviceMemory> devices_;
     std::map<Pool, std::uint32_t> owners_;
     std::vector<std::uint64_t> workspaces_;
     record::Session* session_ = nullptr;
