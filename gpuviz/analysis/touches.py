@@ -134,8 +134,9 @@ def touches(recording: "RecordingData") -> Touches | None:
     opaque = _opaque_calls(recording, blocks, block, call, activity)
     opaque = opaque[np.argsort(times[opaque], kind="stable")]
     first, last = _ends(blocks, times, block, call, opaque)
-    is_area = np.isin(block, _named(recording, blocks, _WORKSPACE))
-    mode = _with_products(recording, first, block, call, np.where(is_area, -1, activity), mode)
+    is_area = np.isin(block, work_areas(recording, blocks))
+    activity_of = np.where(is_area, -1, activity)
+    mode = _with_products(recording, blocks, first, block, call, activity_of, mode)
     return Touches(blocks, block, call, address, mode, size, activity, opaque, first, last)
 
 
@@ -213,6 +214,7 @@ def _opaque_calls(
 
 def _with_products(  # noqa: PLR0913, PLR0917 - the columns of the touches
     recording: "RecordingData",
+    blocks: Lifetimes,
     first: "NDArray[Any]",
     block: "NDArray[Any]",
     call: "NDArray[Any]",
@@ -223,8 +225,8 @@ def _with_products(  # noqa: PLR0913, PLR0917 - the columns of the touches
 
     A block that nothing has used before has nothing to read, so it is the output. Large products
     are made in parts, with a launch for each: for the later ones it is the block that the same
-    call stack used first. With more operands, one may be a work area; those that PyTorch names have
-    no activity here.
+    call stack used first. With more operands, such as a bias, one may be a work area, which is
+    never freed and which only products use; those that PyTorch names have no activity here.
     """
     tables = recording.tables
     name = plain(tables["activities"]["name"])
@@ -237,11 +239,16 @@ def _with_products(  # noqa: PLR0913, PLR0917 - the columns of the touches
     operands, place = np.unique(launch * len(first) + block[rows], return_index=True)
     launch_of = operands // len(first)
     few = np.bincount(launch_of, minlength=launches) <= _MOST_OPERANDS
-    few &= np.bincount(launch, mode[rows] != _UNKNOWN, launches) == 0
+    unknown = np.bincount(launch, mode[rows] != _UNKNOWN, launches) == 0
     is_new = first[block[rows]] == call[rows]
+    is_new &= blocks.alloc[block[rows]] >= recording.manifest.initial_events
+    is_no_area = blocks.end >= 0
+    is_no_area[np.delete(block, rows)] = True
     is_same = stacks[first[block[rows]]] == stacks[call[rows]]
     new, same = (np.bincount(launch_of, each[place], launches) for each in (is_new, is_same))
-    by_new, by_same = few & (new == 1), few & (new == 0) & (same == 1)
+    sure = np.bincount(launch_of, (is_new & is_no_area[block[rows]])[place], launches)
+    by_new = unknown & (new == 1) & (few | (sure == 1))
+    by_same = unknown & few & (new == 0) & (same == 1)
     is_output = np.where(by_new[launch], is_new, is_same)
     known = np.where(is_output, _WRITE, _READ).astype(mode.dtype)
     mode = mode.copy()
@@ -282,6 +289,16 @@ def _reads_of_tables(
     tables = np.setdiff1d(block[fills], _named(recording, blocks, _PARAMETER))
     reads: NDArray[Any] = np.isin(block, tables) & ~fills & (activity >= 0)
     return reads
+
+
+def work_areas(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":
+    """Return the blocks that PyTorch's libraries work in.
+
+    They are known by their size, which parameters can have too, and are never freed.
+    """
+    areas = _named(recording, blocks, _WORKSPACE)
+    areas = areas[blocks.end[areas] < 0]
+    return np.setdiff1d(areas, _named(recording, blocks, _PARAMETER))
 
 
 def _named(recording: "RecordingData", blocks: Lifetimes, category: int) -> "NDArray[Any]":

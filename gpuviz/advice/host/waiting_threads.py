@@ -52,4 +52,5 @@ def with_waiting(
         )
         less = np.minimum(waited, sooner[rows[known]])
         np.add.at(found, calls[place[known]], less)
-    return np.minimum(found, gaps.length)
+    less_at_most: NDArray[Any] = np.minimum(found, gaps.length)
+    return less_at_most
