@@ -72,7 +72,7 @@ class RunOptions:
         """Return the options in ``text``, to record each process to a file in ``folder`` if any."""
         options = json.loads(text)
         if folder:
-            from gpuviz.recorder.recorder import DEFAULT_MAX_EVENTS
+            from gpuviz.recorder.options import DEFAULT_MAX_EVENTS
 
             own = {"output": folder, "children": True}
             options = {"max_events": DEFAULT_MAX_EVENTS} | options | own

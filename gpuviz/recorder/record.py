@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 from gpuviz.errors import DeviceUnavailableError
 from gpuviz.recorder.budget import share_of
+from gpuviz.recorder.options import DEFAULT_MAX_EVENTS, check_max_events
 from gpuviz.recorder.prevention import NO_PREVENTION, Prevention, RecordStream
-from gpuviz.recorder.recorder import DEFAULT_MAX_EVENTS, Recorder, check_max_events
+from gpuviz.recorder.recorder import Recorder
 from gpuviz.recorder.tracer import TracerOptions
 
 if TYPE_CHECKING:

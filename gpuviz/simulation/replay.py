@@ -18,7 +18,8 @@ from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS, schemas
 from gpuviz.quantities import format_bytes
 from gpuviz.recorder.environment import environment_fields, iso_time
-from gpuviz.recorder.recorder import DEFAULT_MAX_EVENTS, Recorder
+from gpuviz.recorder.options import DEFAULT_MAX_EVENTS
+from gpuviz.recorder.recorder import Recorder
 from gpuviz.recorder.row_batches import batch, pool_rows
 from gpuviz.recording import Recording
 from gpuviz.simulation.replayed_activities import (

@@ -36,11 +36,11 @@ print("LOG" + json.dumps(log) + "END")
 """
 COST_OF_PUMP = """
 def share(seconds):
-    before, begun = recorder._pump.cpu_ns, time.perf_counter_ns()
+    before, begun = recorder._live.pump.cpu_ns, time.perf_counter_ns()
     busy(seconds)
-    return (recorder._pump.cpu_ns - before) / (time.perf_counter_ns() - begun)
+    return (recorder._live.pump.cpu_ns - before) / (time.perf_counter_ns() - begun)
 watched = share(8)
-recorder._feed._listeners.clear()
+recorder._views.feed._listeners.clear()
 print("COST" + json.dumps([watched, share(8)]) + "END")
 """
 FILL = """

@@ -61,7 +61,7 @@ gpu.synchronize()
 from gpuviz.notebook import timeline
 watched = sum(each.is_watched for each in timeline._open)
 print("recording", recorder.is_recording, "watched", watched, end=" ")
-print("widgets", len(timeline._open), "listeners", recorder._feed.listeners)
+print("widgets", len(timeline._open), "listeners", recorder._views.feed.listeners)
 """,
     "Timeline(recorder)",
     """

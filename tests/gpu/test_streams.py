@@ -301,7 +301,7 @@ def test_libraries_are_seen_and_their_launches_read():
     touching = {row["correlation"] for row in recorder.recording.table("launch_blocks").to_pylist()}
     silent = {row["name"] for row in kernels if row["correlation"] not in touching}
     assert len(silent) < 0.2 * len({row["name"] for row in kernels}), silent
-    assert recorder._tracer._tracer.unreadable_launches == 0
+    assert recorder._live.tracer._tracer.unreadable_launches == 0
 
 
 def test_the_live_recording_grows_while_the_gpu_is_never_idle(spin):

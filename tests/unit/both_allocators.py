@@ -27,11 +27,11 @@ class Both:
     def __init__(self, recorder, gpu, torch_settings):
         self.gpu = gpu
         self.stacks = []
-        self._session = recorder._session
+        self._session = recorder._live.session
         self._torch = _core.CachingAllocator(
             gpu._allocator.device, _core.AllocatorSettings.parse(torch_settings)
         )
-        self._torch.attach(recorder._session.sink(0))
+        self._torch.attach(recorder._live.session.sink(0))
         self._addresses = []
 
     def torch(self, size):

@@ -49,7 +49,7 @@ def test_without_cupy_the_devices_of_any_kernel_are_described(allocator, monkeyp
     monkeypatch.setattr(process_memory, "cuda_driver", Driver)
     monkeypatch.setattr(process_memory, "caching_allocators", dict)
 
-    source = record(allocator=allocator, streams=False)._source
+    source = record(allocator=allocator, streams=False)._live.source
 
     assert [row["id"] for row in source.devices({1, 3})] == [1, 3]
     assert source.sample() == []

@@ -8,7 +8,7 @@ PAUSE_S = 0.002
 
 
 def listeners(recorder):
-    return recorder._feed.listeners
+    return recorder._views.feed.listeners
 
 
 def drain(recorder):

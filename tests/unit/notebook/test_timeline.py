@@ -206,7 +206,7 @@ def test_a_recorder_that_could_not_start_leaves_nothing_on_the_page(
     new_recorder, new_browser, tmp_path
 ):
     recorder = new_recorder(tmp_path / "there.gpuviz")
-    recorder._source.begin = lambda _: sys.exit("the GPU is gone")
+    recorder._live.source.begin = lambda _: sys.exit("the GPU is gone")
     browser = new_browser(recorder)
     browser.show()
     with pytest.raises(SystemExit, match="the GPU is gone"):

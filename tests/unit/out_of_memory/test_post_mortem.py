@@ -141,7 +141,7 @@ def test_another_allocators_failure_is_left_alone(gpu, tmp_path):
         text = failing(other)
         explained = failing(gpu)
 
-    assert (len(text.splitlines()), recorder._post_mortem.count) == (1, 1)
+    assert (len(text.splitlines()), recorder._live.post_mortem.count) == (1, 1)
     assert PATH.search(explained)[1] == str(tmp_path / "run.oom-1.html")
 
 
@@ -163,7 +163,7 @@ def test_a_failure_at_the_end_of_the_stack_stays_what_it_is(gpu, tmp_path):
 def test_a_program_goes_on_where_what_is_needed_is_held(gpu, monkeypatch):
     with gpuviz.record(device=gpu) as recorder:
         released = threading.Event()
-        recorder._pump.submit(released.wait)
+        recorder._live.pump.submit(released.wait)
         with monkeypatch.context() as hurried:
             hurried.setattr(post_mortem, "PATIENCE_S", 1)
             text = failing(gpu)
@@ -322,9 +322,9 @@ def test_long_tables_of_activities_are_left_out_and_that_is_said(gpu, tmp_path):
         gpu.launch("kernel", duration=1e-6)
         gpu.synchronize()
         gpu.empty(MIB)
-        recorder._pump.drain()
-        cut = recorder._drained(1)
-        whole = recorder._drained(1 << 20)
+        recorder._live.pump.drain()
+        cut = recorder._live.drained(1)
+        whole = recorder._live.drained(1 << 20)
 
     assert (cut.table("api_calls").num_rows, whole.table("api_calls").num_rows > 0) == (0, True)
     assert cut.table("memory_events").equals(whole.table("memory_events"))

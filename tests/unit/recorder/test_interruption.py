@@ -100,7 +100,7 @@ def test_a_drain_that_is_interrupted_at_any_line_is_resumed(thread, kind, tmp_pa
 
     def prepare():
         program.run()
-        recorder._pump.submit(fault.follow)()
+        recorder._live.pump.submit(fault.follow)()
 
     for _ in interrupted(fault, recorder.read_statistics, prepare, MOST_DRAINS):
         recorder.read_statistics()
@@ -121,7 +121,7 @@ def test_a_stop_that_is_interrupted_at_any_line_can_be_repeated(thread, kind, tm
         program, path = Program(), tmp_path / f"{len(made)}.gpuviz"
         recorder = gpuviz.record(path, device=program.gpu)
         recorder.start()
-        recorder._pump.submit(fault.follow)()
+        recorder._live.pump.submit(fault.follow)()
         program.run(2)
         made.append((program, recorder, path))
 
@@ -150,7 +150,7 @@ def test_a_view_has_every_row_once_whatever_is_interrupted(thread, kind):
 
     def prepare():
         program.run()
-        recorder._pump.submit(fault.follow)()
+        recorder._live.pump.submit(fault.follow)()
 
     recorder = gpuviz.record(device=program.gpu)
     recorder.start()

@@ -94,7 +94,7 @@ def test_a_name_is_forgotten_when_the_session_saw_the_stream_end():
     ]
     kept = StreamNames()
     with new_recorder(SimulatedSource()) as recorder:
-        kept.begin(recorder._session)
+        kept.begin(recorder._live.session)
         for _, device, handle, name, *_ in rows:
             kept.remember((device, handle), name)
         kept._session = SimpleNamespace(streams=lambda: rows)
