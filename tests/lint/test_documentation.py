@@ -10,7 +10,7 @@ import pytest
 
 import gpuviz
 from gpuviz.commands.cli import commands
-from scripts import generate_reference
+from scripts import generate_reference, reference_names
 from tests.documents import PAGES, ROOT, name_of
 
 GENERATED = ROOT / "docs" / "reference" / "generated"
@@ -58,11 +58,11 @@ def test_every_verb_is_in_the_reference():
 
 
 def test_every_public_name_is_in_the_reference():
-    assert generate_reference.documented_names() == {*dir(gpuviz)} - {"__version__"}
+    assert reference_names.documented_names() == {*dir(gpuviz)} - {"__version__"}
 
 
 def test_the_objects_that_public_names_return_are_in_the_reference():
-    values = {name: module for module, names in generate_reference.VALUES.items() for name in names}
+    values = {name: module for module, names in reference_names.VALUES.items() for name in names}
     public = [getattr(gpuviz, name) for name in dir(gpuviz)]
     others = [getattr(importlib.import_module(module), name) for name, module in values.items()]
     classes = [each for each in (*public, *others) if inspect.isclass(each)]
@@ -78,7 +78,7 @@ def test_the_objects_that_public_names_return_are_in_the_reference():
 
 def returned_by(kind):
     """Yield what the public members of a class return, as annotations."""
-    hidden = generate_reference.PLUMBING.get(kind.__name__, ())
+    hidden = reference_names.PLUMBING.get(kind.__name__, ())
     for name, member in inspect.getmembers(kind):
         function = getattr(member, "fget", getattr(member, "func", member))
         if not name.startswith("_") and name not in hidden and inspect.isfunction(function):
@@ -94,7 +94,7 @@ def own_classes():
 def test_every_public_name_has_code_that_runs_in_the_tests():
     # Objects that others return.
     returned = {"Diff", "Recorder", "RecorderStatus", "Recording"}
-    pages = generate_reference.example_pages()
+    pages = reference_names.example_pages()
 
     assert {name for name, used_in in pages.items() if not used_in} == returned
 
