@@ -5,7 +5,7 @@ import pytest
 
 from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
-from tests.unit.hazards.test_hazards import SIZE, Program
+from tests.unit.hazards.two_streams import SIZE, Program
 
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 

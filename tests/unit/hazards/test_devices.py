@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.litmus import oracle, simulated
 from tests.litmus.devices import on_devices
 from tests.litmus.program import program
-from tests.unit.hazards.test_hazards import Program
+from tests.unit.hazards.two_streams import Program
 
 STREAMS = {
     "a0": "non_blocking",

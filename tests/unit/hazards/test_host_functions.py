@@ -5,7 +5,7 @@ import pytest
 
 from gpuviz.data.tables import schemas
 from gpuviz.recording import Recording
-from tests.unit.hazards.test_hazards import LONG_S, Program
+from tests.unit.hazards.two_streams import LONG_S, Program
 
 
 def with_function(recording, *, after, stream, later_ns=0):

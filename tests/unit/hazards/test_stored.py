@@ -7,7 +7,7 @@ from gpuviz.hazards import known
 from gpuviz.hazards.known import unknown
 from gpuviz.recording import load
 from gpuviz.report import reduction
-from tests.unit.hazards.test_hazards import Program, captured, freed_and_reused, write_then_read
+from tests.unit.hazards.two_streams import Program, captured, freed_and_reused, write_then_read
 
 
 @pytest.fixture

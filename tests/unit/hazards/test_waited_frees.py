@@ -5,7 +5,7 @@ import pytest
 
 from gpuviz.data.tables import FRAMEWORKS
 from gpuviz.recording import Recording
-from tests.unit.hazards.test_hazards import Program
+from tests.unit.hazards.two_streams import Program
 
 
 def of_torch(recording, *, later_ns, in_the_next_allocation):

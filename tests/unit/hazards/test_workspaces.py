@@ -4,8 +4,8 @@ import pytest
 
 import gpuviz
 from gpuviz.present.text import hazards_text
-from tests.unit.hazards.test_hazards import Program
 from tests.unit.hazards.test_misplaced_events import BYTES, recorded
+from tests.unit.hazards.two_streams import Program
 from tests.unit.recording.from_activities import rows_of
 
 INIT = "void init_curand<curand_pseudo_state<curandStateXORWOW> >(long, unsigned long, long)"

@@ -8,7 +8,7 @@ import gpuviz
 from gpuviz.conclusions import hazards
 from gpuviz.hazards import known
 from gpuviz.report.page import build_page
-from tests.unit.hazards.test_hazards import Program
+from tests.unit.hazards.two_streams import Program
 
 
 def raced(*, waits: bool):
