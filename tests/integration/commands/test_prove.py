@@ -9,7 +9,7 @@ from gpuviz.commands import cli, prove
 from gpuviz.errors import GpuvizError
 from tests.torch_alone import of_torch
 from tests.unit.advice.programs import recorded
-from tests.unit.replay.test_what_if import small_before_large
+from tests.unit.replay.segment_programs import small_before_large
 
 # The simulated GPU reads no variable itself.
 PROGRAM = """

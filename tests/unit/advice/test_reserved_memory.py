@@ -15,8 +15,8 @@ from gpuviz.conclusions.wording import saving
 from gpuviz.recording import Recording
 from tests.examples import examples
 from tests.unit.advice.programs import MIB
-from tests.unit.replay.test_replay import SHIPPED, shipped
-from tests.unit.replay.test_what_if import (
+from tests.unit.replay.recorded import SHIPPED, shipped
+from tests.unit.replay.segment_programs import (
     EXPANDABLE,
     large_before_small,
     parts_of_a_segment,

@@ -1,6 +1,9 @@
 import pytest
 
+from gpuviz import _core, _testing
+from gpuviz.recorder.call_stacks import FrameResolver
 from gpuviz.recorder.recorder import Recorder
+from tests.unit.recorder.captured_stacks import resolved
 from tests.unit.recorder.simulated_source import SimulatedSource
 
 
@@ -22,3 +25,14 @@ def new_recorder():
     for recorder in made:
         if recorder.is_recording:
             recorder.stop()
+
+
+@pytest.fixture
+def probe():
+    session, resolver, rows = _core.Session(stack_depth=256), FrameResolver(), {}
+
+    def capture():
+        _testing.capture_stack(session)
+        return resolved(session, resolver, rows)[1:]
+
+    return capture

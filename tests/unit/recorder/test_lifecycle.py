@@ -1,41 +1,17 @@
-"""Start and stop of recorders: errors and cleanup."""
+"""Start and stop of recorders: states, ends and cleanup."""
 
 import gc
 import threading
-import time
 import weakref
-from pathlib import Path
 
 import pytest
 
 import gpuviz
-from gpuviz.errors import RecorderError, RecordingExistsError, SpoolError
+from gpuviz.errors import RecorderError
 from gpuviz.recorder.recorder import Recorder
 from gpuviz.recorder.store import Store
+from tests.unit.recorder.left_by_recorders import actions, own_threads, threads_when_settled
 from tests.unit.recorder.simulated_source import SimulatedSource
-
-
-def own_threads():
-    """Return the names of gpuviz's threads, Python's and native ones."""
-    names = {thread.name for thread in threading.enumerate()}
-    for task in Path("/proc/self/task").iterdir():
-        try:
-            names.add((task / "comm").read_text().strip())
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return {name for name in names if name.startswith("gpuviz")}
-
-
-def threads_when_settled():
-    """Return the same, after the system has stopped listing joined threads."""
-    deadline = time.monotonic() + 5
-    while own_threads() and time.monotonic() < deadline:
-        time.sleep(0.001)
-    return own_threads()
-
-
-def actions(recording):
-    return recording.table("memory_events")["action"].to_pylist()
 
 
 def test_start_and_stop_record_what_happens_in_between(source, new_recorder):
@@ -109,17 +85,6 @@ def test_a_source_is_called_in_the_order_of_its_protocol(source, new_recorder):
     assert source.calls == ["tables", "describe", "begin", "recording", "end"]
 
 
-def test_a_second_start_is_refused_and_harms_nothing(source, new_recorder):
-    recorder = new_recorder(source)
-    recorder.start()
-
-    with pytest.raises(RecorderError, match=r"started before; create a new one with record\(\)"):
-        recorder.start()
-    source.allocate(1234)
-
-    assert actions(recorder.stop()) == ["segment_alloc", "alloc"]
-
-
 def test_a_recorder_does_not_start_again_after_its_stop(source, new_recorder):
     recorder = new_recorder(source)
     recorder.start()
@@ -128,136 +93,6 @@ def test_a_recorder_does_not_start_again_after_its_stop(source, new_recorder):
     with pytest.raises(RecorderError, match=r"started before; create a new one with record\(\)"):
         recorder.start()
     assert recorder.stop() is recording
-
-
-def test_another_recorder_waits_until_the_first_has_stopped(source, new_recorder):
-    first, second = new_recorder(source), new_recorder(SimulatedSource())
-    first.start()
-
-    with pytest.raises(RecorderError, match="Another recorder is active in this process; stop it"):
-        second.start()
-    assert first.is_recording
-    first.stop()
-    second.start()
-
-    assert second.is_recording
-
-
-def test_a_recorder_that_never_started_says_so(source, new_recorder):
-    recorder = new_recorder(source)
-
-    with pytest.raises(RecorderError, match=r"is not active; call start\(\) first"):
-        recorder.stop()
-    with pytest.raises(RecorderError, match=r"Nothing has been recorded yet; call start\(\)"):
-        _ = recorder.recording
-    assert not recorder.status().recording
-
-
-@pytest.mark.parametrize("count", [0, -1])
-def test_max_events_below_1_is_named(source, new_recorder, count):
-    with pytest.raises(ValueError, match=f"max_events must be at least 1, got {count}"):
-        new_recorder(source, max_events=count)
-
-
-def test_a_path_that_exists_is_refused_and_kept(source, new_recorder, tmp_path):
-    path = tmp_path / "run.gpuviz"
-    path.write_text("precious")
-
-    with pytest.raises(RecordingExistsError, match=r"run.gpuviz exists; record to another path or"):
-        new_recorder(source, path).start()
-
-    assert [file.name for file in tmp_path.iterdir()] == ["run.gpuviz"]
-    assert path.read_text() == "precious"
-
-
-def test_a_file_to_be_overwritten_is_kept_until_the_new_recording_is_complete(tmp_path):
-    path = tmp_path / "run.gpuviz"
-    path.write_text("precious")
-    gpu = gpuviz.SimulatedGPU()
-    with gpuviz.record(path, device=gpu, overwrite=True):
-        gpu.empty(1234)
-        during = path.read_text()
-
-    assert during == "precious"
-    assert 1234 in gpuviz.load(path).table("memory_events")["requested_size"].to_pylist()
-    assert [file.name for file in tmp_path.iterdir()] == ["run.gpuviz"]
-
-
-def test_a_folder_is_not_overwritten(tmp_path):
-    (tmp_path / "run.gpuviz").mkdir()
-
-    with pytest.raises(RecordingExistsError, match=r"run.gpuviz exists"):
-        gpuviz.record(tmp_path / "run.gpuviz", device=gpuviz.SimulatedGPU(), overwrite=True).start()
-
-
-def test_a_part_directory_that_exists_is_refused_with_the_way_to_load_it(
-    source,
-    new_recorder,
-    tmp_path,
-):
-    (tmp_path / "run.gpuviz.part").mkdir()
-
-    with pytest.raises(RecordingExistsError, match=r"load it with gpuviz.load\(.*run.gpuviz.part"):
-        new_recorder(source, tmp_path / "run.gpuviz").start()
-
-
-def test_a_recorder_that_could_not_start_may_start_once_the_reason_is_gone(
-    source,
-    new_recorder,
-    tmp_path,
-):
-    path = tmp_path / "run.gpuviz"
-    path.touch()
-    recorder = new_recorder(source, path)
-    with pytest.raises(RecordingExistsError):
-        recorder.start()
-    path.unlink()
-
-    with recorder:
-        source.allocate(1234)
-
-    assert actions(gpuviz.load(path)) == ["segment_alloc", "alloc"]
-
-
-def test_a_missing_folder_is_named(source, new_recorder, tmp_path):
-    path = tmp_path / "missing" / "run.gpuviz"
-
-    with pytest.raises(SpoolError, match=f"the folder {path.parent} does not exist; create it"):
-        new_recorder(source, path).start()
-
-
-@pytest.mark.parametrize("step", ["tables", "describe", "begin"])
-@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-def test_a_source_that_fails_to_begin_leaves_nothing_behind(
-    new_recorder,
-    tmp_path,
-    step,
-    error,
-):
-    class Failing(SimulatedSource):
-        fails = True
-
-    def fail(self, *arguments):
-        getattr(SimulatedSource, step)(self, *arguments)
-        if self.fails:
-            raise error("no luck")
-        return {}
-
-    setattr(Failing, step, fail)
-    source = Failing()
-    recorder = new_recorder(source, tmp_path / "run.gpuviz")
-
-    with pytest.raises(error, match="no luck"):
-        recorder.start()
-
-    assert list(tmp_path.iterdir()) == []
-    assert not recorder.is_recording
-    assert threads_when_settled() == set()
-    assert ("end" in source.calls) == (step != "tables")
-    source.fails = False
-    with recorder:
-        source.allocate(1234)
-    assert actions(gpuviz.load(tmp_path / "run.gpuviz")) == ["segment_alloc", "alloc"]
 
 
 def test_a_source_that_fails_to_end_loses_no_event(new_recorder, tmp_path):

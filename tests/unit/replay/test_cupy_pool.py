@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import gpuviz
 from gpuviz import _core
 from gpuviz.data.tables import ACTIONS
-from tests.unit.replay.test_replay import MIB, record
+from tests.unit.replay.recorded import MIB, record
 
 KIND = _core.Operation
 UNIT = 512
