@@ -80,7 +80,7 @@ from tests.unit.advice import (
 from tests.unit.advice.arrays import of_arrays
 from tests.unit.advice.programs import recorded
 from tests.unit.advice.timed_programs import timed
-from tests.unit.analysis import test_leaks
+from tests.unit.analysis import growing_programs
 from tests.unit.ipython_shells import new_shell
 from tests.unit.recording import leaking_programs
 
@@ -161,7 +161,7 @@ def notebook() -> Recording:
 
 def growing() -> Recording:
     """Return the recording of a program that keeps an array of each iteration."""
-    return test_leaks.of(leaking_programs.a_list)
+    return growing_programs.of(leaking_programs.a_list)
 
 
 def uploading() -> Recording:

@@ -6,6 +6,8 @@ import subprocess
 import sysconfig
 from pathlib import Path
 
+import gpuviz
+from gpuviz.frameworks.shared_pool import has_driver
 from tests.native.compilation import compile_cupti
 
 GPUVIZ = Path(sysconfig.get_path("scripts"), "gpuviz")
@@ -78,3 +80,18 @@ def said(done):
         for line in done.stderr.splitlines()
         if line.startswith("gpuviz: ")
     ]
+
+
+WITH_CUPY = (
+    "nothing was recorded: the program allocated nothing with CuPy"
+    if has_driver()
+    else "not recorded: no NVIDIA driver found (libcuda.so.1 is missing)"
+)
+TWO_STEPS = f"{SIMULATED}kept = [step(1234567), step(7654321)]\nprint('done')\n"
+
+
+def requested(path):
+    recording = gpuviz.load(path)
+    sizes = recording.table("memory_events")["requested_size"].to_pylist()
+    actions = recording.table("memory_events")["action"].to_pylist()
+    return [size for size, action in zip(sizes, actions, strict=True) if action == "alloc"]

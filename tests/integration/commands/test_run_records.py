@@ -1,46 +1,21 @@
 """Recordings of ``gpuviz run``: content, path and messages."""
 
-import json
-import signal
-import subprocess
-from itertools import cycle
-
 import pytest
 
 import gpuviz
-from gpuviz.commands.startup.sitecustomize import AT_FIRST_USE, NOTHING_IMPORTED
-from gpuviz.frameworks.shared_pool import has_driver
+from gpuviz.commands.startup.sitecustomize import NOTHING_IMPORTED
 from tests.integration.commands.programs import (
     GPUVIZ,
     PYTHON,
     SIMULATED,
-    UNTIL_WRITTEN,
-    imitated_cuda,
+    TWO_STEPS,
+    WITH_CUPY,
     names,
     outcome,
+    requested,
     run,
     said,
 )
-
-WITH_CUPY = (
-    "nothing was recorded: the program allocated nothing with CuPy"
-    if has_driver()
-    else "not recorded: no NVIDIA driver found (libcuda.so.1 is missing)"
-)
-TWO_STEPS = f"{SIMULATED}kept = [step(1234567), step(7654321)]\nprint('done')\n"
-
-
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "train.py").write_text(TWO_STEPS)
-    return tmp_path
-
-
-def requested(path):
-    recording = gpuviz.load(path)
-    sizes = recording.table("memory_events")["requested_size"].to_pylist()
-    actions = recording.table("memory_events")["action"].to_pylist()
-    return [size for size, action in zip(sizes, actions, strict=True) if action == "alloc"]
 
 
 def test_a_program_is_recorded_beside_where_it_runs(folder):
@@ -172,84 +147,6 @@ def test_what_is_recorded_last_is_kept_where_the_number_of_events_is_bounded(fol
     assert requested(folder / "long.gpuviz")[-1] == 300
 
 
-def test_a_program_that_raises_has_its_own_traceback_and_a_whole_recording(folder):
-    text = "def f():\n    raise ValueError(step(1234))\n\nf()\n"
-    (folder / "fails.py").write_text(
-        SIMULATED + text.replace("(step(1234))", "(step(1234).nbytes)")
-    )
-    plain = run([PYTHON, "fails.py"], folder)
-    recorded = run([GPUVIZ, "run", "fails.py"], folder)
-
-    assert outcome(recorded) == outcome(plain)
-    assert plain.returncode == 1
-    assert requested(folder / "fails.gpuviz") == [1234]
-    recording = gpuviz.load(folder / "fails.gpuviz")
-    assert recording.is_complete
-    assert (
-        "The recording ended with ValueError, and has what was done up to then."
-    ) in recording.notes
-
-
-def test_an_interrupted_program_leaves_a_whole_recording(folder):
-    (folder / "long.py").write_text(
-        f"{SIMULATED}kept = step(1234)\nprint('ready', flush=True)\ntime.sleep(60)\n"
-    )
-    with subprocess.Popen(
-        [GPUVIZ, "run", "long.py"],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-
-    assert process.returncode == -signal.SIGINT
-    assert "KeyboardInterrupt" in errors
-    assert requested(folder / "long.gpuviz") == [1234]
-
-
-@pytest.mark.parametrize(
-    ("end", "code"),
-    [("os._exit(7)", 7), ("os.kill(os.getpid(), 9)", -9), ("os.kill(os.getpid(), 15)", -15)],
-)
-def test_a_program_that_ends_at_once_leaves_a_part_that_loads(folder, end, code):
-    (folder / "dies.py").write_text(f"{SIMULATED}kept = step(1234)\n{UNTIL_WRITTEN}{end}\n")
-    done = run([GPUVIZ, "run", "dies.py"], folder)
-    converted = run([GPUVIZ, "convert", "dies.gpuviz.part", "dies.gpuviz"], folder)
-
-    assert done.returncode == code
-    assert converted.returncode == 0
-    assert requested(folder / "dies.gpuviz.part") == [1234]
-    assert requested(folder / "dies.gpuviz") == [1234]
-
-
-def test_a_program_that_changes_its_folder_is_recorded_where_it_began(folder):
-    (folder / "moves.py").write_text(f"import os\nos.chdir('/')\n{TWO_STEPS}")
-    run([GPUVIZ, "run", "moves.py"], folder)
-
-    assert requested(folder / "moves.gpuviz") == [1234567, 7654321]
-
-
-def test_a_folder_that_is_gone_at_the_end_does_not_matter(folder):
-    moves = "import os\nos.mkdir('gone')\nos.chdir('gone')\nos.rmdir('../gone')\n"
-    (folder / "moves.py").write_text(moves + TWO_STEPS)
-    done = run([GPUVIZ, "run", "moves.py"], folder)
-
-    assert said(done)[0].startswith(f"wrote {folder}/moves.gpuviz (")
-    assert requested(folder / "moves.gpuviz") == [1234567, 7654321]
-
-
-def test_without_a_stderr_the_program_is_recorded_all_the_same(folder):
-    script = f"'{GPUVIZ}' run --live --report run.html train.py 2>&-"
-    done = run(["bash", "-c", script], folder)
-
-    assert (done.returncode, done.stdout) == (0, "done\n")
-    assert requested(folder / "train.gpuviz") == [1234567, 7654321]
-    assert requested(folder / "run.html") == [1234567, 7654321]
-
-
 def test_a_program_that_records_itself_does_so(folder):
     (folder / "self.py").write_text(
         f"{SIMULATED}kept = step(1111)\n"
@@ -361,145 +258,3 @@ def test_a_disk_that_is_full_moves_the_recording_elsewhere(folder):
     assert outcome(done) == (0, "done\n", "")
     assert reason == f"{folder}/train.gpuviz: cannot be written (File too large)"
     assert requested(wrote.split()[1]) == [1234567, 7654321]
-
-
-TORCH = """
-from types import SimpleNamespace
-waiting = []
-cuda = SimpleNamespace(_lazy_call=waiting.append)
-def use_gpu():
-    for call in waiting:
-        call()
-"""
-
-
-@pytest.mark.parametrize(
-    ("use", "sentence"),
-    [
-        ("", "nothing was recorded: the program did not use the GPU"),
-        # Recording fails then, since the driver has no functions.
-        ("torch.use_gpu()", "not recorded: "),
-    ],
-)
-def test_a_program_that_uses_only_torch_is_recorded_when_it_uses_the_gpu(folder, use, sentence):
-    driver = ["cc", "-shared", "-Wl,-soname,libcuda.so.1", "-o", folder / "libcuda.so.1"]
-    subprocess.run([*driver, "-xc", "/dev/null"], check=True)
-    (folder / "torch.py").write_text(TORCH)
-    (folder / "script.py").write_text(f"import torch\n{use}\nprint(5)")
-    done = run([GPUVIZ, "run", "script.py"], folder, environment={"LD_LIBRARY_PATH": str(folder)})
-
-    assert outcome(done) == (0, "5\n", "")
-    (told,) = said(done)
-    assert told.startswith(sentence)
-
-
-LIBRARY = "import ctypes\nkernel, launch = None, ctypes.CDLL('libcupti.so.13').fake_launch\n"
-
-
-@pytest.fixture(scope="module")
-def imitations(tmp_path_factory):
-    """A folder with a driver and a CUPTI that need no GPU."""
-    return imitated_cuda(tmp_path_factory.mktemp("imitations"))
-
-
-@pytest.mark.parametrize(
-    ("module", "allocator"), [*zip(AT_FIRST_USE, cycle(("caching", "observe")), strict=False)]
-)
-def test_kernels_of_any_library_are_recorded_with_their_lines(
-    folder, imitations, module, allocator
-):
-    path = folder / f"{module.replace('.', '/')}.py"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(LIBRARY)
-    (folder / "script.py").write_text(
-        f"from {module} import launch\n"
-        "from threading import Thread\n"
-        "def step():\n    launch(0)\n    launch(0)\n"
-        "step()\nThread(target=step).start()\n"
-    )
-
-    options = ["--observe"] if allocator == "observe" else []
-    environment = {"LD_LIBRARY_PATH": str(imitations)}
-    done = run([GPUVIZ, "run", *options, "script.py"], folder, environment=environment)
-
-    assert outcome(done) == (0, "", "")
-    recording = gpuviz.load(folder / "script.gpuviz")
-    assert recording.manifest.allocator == allocator
-    kernels = recording.kernels(by="line").to_pylist()
-    assert [row["count"] for row in kernels] == [2, 2]
-    assert len(set(recording.table("api_calls")["thread"].to_pylist())) == 2
-
-
-@pytest.mark.parametrize(
-    ("program", "module"),
-    [("from warp import launch", "warp"), ("import torch, cuda.core", "cuda/core")],
-)
-def test_a_module_of_the_program_or_of_another_library_begins_nothing(
-    folder, imitations, program, module
-):
-    (folder / "cuda").mkdir()
-    (folder / f"{module}.py").write_text(LIBRARY.replace("kernel, ", "unknown, "))
-    (folder / "torch.py").write_text(TORCH)
-    (folder / "script.py").write_text(program)
-    environment = {"LD_LIBRARY_PATH": str(imitations)}
-    done = run([GPUVIZ, "run", "script.py"], folder, environment=environment)
-
-    assert outcome(done) == (0, "", "")
-    (sentence,) = said(done)
-    assert sentence.startswith("nothing was recorded: ")
-    assert names(folder) == []
-
-
-def test_cupy_fails_with_its_own_traceback(folder):
-    (folder / "script.py").write_text("import cupy\ncupy.cuda.Device(99).use()")
-    plain = run([PYTHON, "script.py"], folder)
-    recorded = run([GPUVIZ, "run", "script.py"], folder)
-
-    assert outcome(recorded) == outcome(plain)
-    assert plain.returncode == 1
-    assert said(recorded) == [WITH_CUPY]
-
-
-def test_info_of_what_was_recorded_can_be_read_by_programs(folder):
-    run([GPUVIZ, "run", "train.py"], folder)
-    facts = json.loads(run([GPUVIZ, "info", "--json", "train.gpuviz"], folder).stdout)
-
-    assert facts["program"] == ["train.py"]
-    assert facts["devices"][0]["allocated_bytes"]["peak"] >= 1234567 + 7654321
-
-
-def test_a_report_of_memory_alone_does_not_import_arrows_functions(folder):
-    """Their import would take a tenth of such a report's time."""
-    run([GPUVIZ, "run", "train.py"], folder)
-    run([GPUVIZ, "convert", "train.gpuviz", "train.pickle"], folder)
-
-    done = run(
-        [GPUVIZ, "report", "train.pickle"], folder, environment={"PYTHONPROFILEIMPORTTIME": "1"}
-    )
-
-    assert (folder / "train.html").exists()
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "pyarrow.lib" in imported
-    assert not {"pyarrow.compute", "pyarrow._compute"} & imported
-
-
-def test_recording_imports_neither_pandas_nor_arrows_functions(folder):
-    """Their imports would take longer than everything else that recording adds to a program."""
-    (folder / "pandas.py").write_text("def isna(value): return value != value\n")
-    (folder / "train.py").write_text(
-        f"{TWO_STEPS}gpu.copy_to_device(kept[0])\n"
-        "with gpu.Stream():\n    gpu.copy_to_host(kept[1])\n"
-        "with gpuviz.range('end'):\n    gpu.synchronize()\n"
-    )
-    environment = {"PYTHONPATH": str(folder), "PYTHONPROFILEIMPORTTIME": "1"}
-
-    done = run([GPUVIZ, "run", "train.py"], folder, environment=environment)
-
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert {"pyarrow.lib", "gpuviz.formats.gpuviz"} <= imported
-    assert not {"pandas", "pyarrow.compute", "pyarrow._compute", "numpy.ma"} & imported
-    recording = gpuviz.load(folder / "train.gpuviz")
-    assert requested(folder / "train.gpuviz") == [1234567, 7654321]
-    assert recording.derived["idle_gaps"].num_rows
-    assert len(recording.table("streams")) == 2
-    assert len(recording.table("ranges")) == 1

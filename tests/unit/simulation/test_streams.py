@@ -1,3 +1,5 @@
+"""Streams and events of a simulated GPU."""
+
 import gc
 from concurrent.futures import ThreadPoolExecutor
 
@@ -192,53 +194,6 @@ def test_a_kernel_of_higher_priority_gets_room_first(recorded):
     assert found["low"]["time"] == found["high"]["end"]
 
 
-def test_the_kernels_of_a_graph_are_activities_of_one_call(recorded):
-    def program(gpu):
-        stream = gpu.Stream(non_blocking=True)
-        stream.begin_capture()
-        with stream:
-            gpu.launch("a", duration=10e-6, grid=(2, 3), block=(64,), registers=40)
-            gpu.launch("b", duration=20e-6)
-        graph = stream.end_capture()
-        for _ in range(2):
-            graph.launch(stream)
-
-    recording = recorded(program)
-
-    rows = activities(recording, "kernel")
-    launches = calls(recording, "cuGraphLaunch")
-    assert [row["name"] for row in rows] == ["a", "b", "a", "b"]
-    assert [row["correlation"] for row in rows] == [
-        row["correlation"] for row in launches for _ in range(2)
-    ]
-    assert rows[0]["end"] == rows[1]["time"]
-    assert len({row["graph"] for row in rows}) == 1
-    assert [row["graph_node"] for row in rows[:2]] == [row["graph_node"] for row in rows[2:]]
-    assert len({row["graph_node"] for row in rows}) == 2
-    [configuration] = [
-        row
-        for row in recording.table("launch_configurations").to_pylist()
-        if row["id"] == rows[0]["launch"]
-    ]
-    assert [configuration[f"grid_{axis}"] for axis in "xyz"] == [2, 3, 1]
-    assert (configuration["block_x"], configuration["registers"]) == (64, 40)
-
-
-def test_a_graph_that_is_gone_has_run_and_is_never_mixed_up_with_another(recorded):
-    def program(gpu):
-        stream = gpu.Stream(non_blocking=True)
-        for name in ("a", "b"):
-            stream.begin_capture()
-            with stream:
-                gpu.launch(name, duration=1e-3)
-            stream.end_capture().launch(stream)
-
-    found = kernels(recorded(program))
-
-    assert found["a"]["end"] <= found["b"]["time"]
-    assert 0 < found["a"]["graph"] < found["b"]["graph"]
-
-
 def test_synchronizing_waits_for_what_it_names_and_for_no_more(recorded):
     def program(gpu):
         short, long = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
@@ -348,34 +303,3 @@ def test_a_wrong_value_is_named_with_what_was_expected(gpu, wrong, message):
     with pytest.raises(ValueError, match="^.*" + message.replace("(", r"\(")):
         wrong(gpu)
     gc.collect()
-
-
-@pytest.mark.parametrize(
-    ("refused", "what"),
-    [
-        (lambda gpu, _: gpu.copy_to_host(gpu.empty(10)), "a copy"),
-        (lambda gpu, _: gpu.fill(gpu.empty(10)), "a fill"),
-        (lambda _, stream: stream.record(), "an event"),
-        (lambda gpu, stream: stream.wait_event(gpu.Event()), "a wait"),
-        (lambda _, stream: stream.synchronize(), "a wait"),
-    ],
-)
-def test_a_graph_takes_kernels_only(gpu, refused, what):
-    stream = gpu.Stream()
-    stream.begin_capture()
-
-    with (
-        stream,
-        pytest.raises(RuntimeError, match=rf"kernels only; call end_capture\(\) before {what}"),
-    ):
-        refused(gpu, stream)
-
-
-def test_captures_begin_and_end_in_turn(gpu):
-    stream = gpu.Stream()
-
-    with pytest.raises(RuntimeError, match="not capturing"):
-        stream.end_capture()
-    stream.begin_capture()
-    with pytest.raises(RuntimeError, match="already capturing"):
-        stream.begin_capture()

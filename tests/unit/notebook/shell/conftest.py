@@ -57,3 +57,11 @@ def shell(plain_shell):
     plain_shell.run("%load_ext gpuviz")
     plain_shell.run("import gpuviz\ngpu = gpuviz.SimulatedGPU(real_time=False)")
     return plain_shell
+
+
+@pytest.fixture
+def dashboard(shell):
+    dashboard = gpuviz.dashboard()
+    shell.names["board"] = dashboard
+    yield dashboard
+    dashboard.close()
