@@ -25,12 +25,15 @@ from gpuviz.advice.work_rules import memory_rules, time_rules
 from gpuviz.conclusions.wording import saving
 from gpuviz.recording import Recording
 from tests.unit.advice import (
+    kept_arrays,
+    ordered_streams,
+    repeated_work,
+    reserving_programs,
     test_anomaly_detection,
     test_attention_scores,
     test_checkpointed_activations,
     test_compiled_kernels,
     test_complex_ffts_of_real_data,
-    test_dead_at_the_peak,
     test_dead_write,
     test_dense_embedding_gradients,
     test_dense_targets,
@@ -51,21 +54,20 @@ from tests.unit.advice import (
     test_loss_kept_with_its_graph,
     test_materialized_broadcast,
     test_matrix_products,
+    test_memory_cached_for_streams,
     test_missed_in_place,
     test_models_no_longer_used,
     test_mostly_unread_result,
-    test_needless_orders,
+    test_needless_events,
     test_needless_synchronization,
     test_one_hot_products,
     test_optimizer_memory,
     test_partly_used_copies,
-    test_reserved_memory,
     test_retained_graph,
     test_retry_within_except,
     test_round_trips,
     test_same_bytes_again,
     test_same_bytes_twice,
-    test_same_result_again,
     test_temporary_idleness,
     test_tiny_transfers,
     test_unhidden_transfer,
@@ -73,7 +75,7 @@ from tests.unit.advice import (
     test_unused_allocation,
     test_unused_gradients,
     test_views_of_large_arrays,
-    test_waits_for_earlier_work,
+    test_waits_for_sizes,
     test_wider_type,
     training,
 )
@@ -83,6 +85,7 @@ from tests.unit.advice.timed_programs import timed
 from tests.unit.analysis import growing_programs
 from tests.unit.ipython_shells import new_shell
 from tests.unit.recording import leaking_programs
+from tests.unit.replay import segment_programs
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "reference" / "findings.md"
@@ -106,27 +109,27 @@ PROGRAMS: dict[str, Program] = {
     "R10": test_emptied_caches.waits,
     "R21": test_tiny_transfers.each_element,
     "R22": test_needless_synchronization.synchronizes_after_each_kernel,
-    "R23": test_needless_orders.copies_on_the_default_stream,
-    "R24": test_needless_orders.waits_for_events_of_one,
+    "R23": ordered_streams.copies_on_the_default_stream,
+    "R24": test_needless_events.waits_for_events_of_one,
     "R25": test_unhidden_transfer.on_one_stream,
     "R30": test_dead_write.overwritten_result(),
     "R31": test_dead_write.squares(),
     "R33": test_wider_type.weighs(),
     "R34": test_materialized_broadcast.one_copy,
     "R40": test_unordered_operations.races,
-    "R45": test_dead_at_the_peak.keeps,
+    "R45": kept_arrays.keeps,
     "R46": test_same_bytes_twice.copies_each(),
     "R47": test_compiled_kernels.passes_values_as_arguments,
     "R49": test_grown_by_concatenation.by_copies,
-    "R54": test_waits_for_earlier_work.selects,
+    "R54": test_waits_for_sizes.selects,
     "R67": test_views_of_large_arrays.joins_views,
     "R68": test_mostly_unread_result.computes(test_mostly_unread_result.copied),
 }
 # The same about reserved memory, on a GPU with little of it.
 RESERVING: dict[str, Program] = {
-    "R11": test_reserved_memory.small_before_large,
-    "R15": test_reserved_memory.two_phases,
-    "R16": test_reserved_memory.parked,
+    "R11": segment_programs.small_before_large,
+    "R15": test_memory_cached_for_streams.two_phases,
+    "R16": test_memory_cached_for_streams.parked,
 }
 # Recordings of programs on real GPUs that show a rule.
 RECORDINGS = {
@@ -207,7 +210,7 @@ OTHERS = {
     "R63": partial(timed, test_kept_until_reduced.means_at_last),
     "R64": making_plans,
     "R60": partial(test_attention_scores.recorded, test_attention_scores.stored),
-    "R57": partial(of_arrays, test_same_result_again.in_each_round),
+    "R57": partial(of_arrays, repeated_work.in_each_round),
     "R77": partial(test_matrix_products.recorded_on, test_matrix_products.FLOAT32),
     "R78": partial(test_matrix_products.recorded_on, test_matrix_products.UNALIGNED),
     **{name: partial(training.recorded, program) for name, program in TRAINING.items()},
@@ -219,7 +222,7 @@ def example(name: str) -> Finding:
     if name in RECORDINGS:
         recording = gpuviz.load(RECORDINGS[name])
     elif name in RESERVING:
-        recording = test_reserved_memory.recorded(RESERVING[name])
+        recording = reserving_programs.recorded(RESERVING[name])
     elif name in OTHERS:
         recording = OTHERS[name]()
     elif name in PROGRAMS:

@@ -7,8 +7,8 @@ import pytest
 
 import gpuviz
 from tests.integration.commands.programs import GPUVIZ, run
+from tests.unit.advice.kept_arrays import keeps
 from tests.unit.advice.programs import recorded
-from tests.unit.advice.test_dead_at_the_peak import keeps
 from tests.unit.recording.leaking_programs import a_list
 
 TITLE = (

@@ -12,8 +12,8 @@ from gpuviz.allocator.summary import memory_summary_table
 from gpuviz.commands.quantities import parse_range, parse_size
 from gpuviz.errors import GpuvizError
 from tests.integration.commands.programs import GPUVIZ, PYTHON, run, said
+from tests.unit.advice.kept_arrays import keeps
 from tests.unit.advice.programs import recorded
-from tests.unit.advice.test_dead_at_the_peak import keeps
 from tests.unit.report.recordings import make_recording
 
 RECORDINGS = Path(commands.__file__).parent / "recordings"

@@ -12,7 +12,7 @@ from tests.unit.advice import (
     test_scalars_read_in_a_loop,
     test_tiny_transfers,
     test_unhidden_transfer,
-    test_waits_for_earlier_work,
+    waiting_programs,
 )
 from tests.unit.advice.programs import within
 from tests.unit.advice.timed_programs import timed
@@ -39,7 +39,7 @@ def launches_one_by_one(gpu):
     [
         (test_pageable_copies.pageable, "R17", "DataLoader(..., pin_memory=True)"),
         (test_pageable_copies.reads, "R17", "host.copy_(tensor, non_blocking=True)"),
-        (test_waits_for_earlier_work.reads_a_scalar, "R18", "loss.detach()"),
+        (waiting_programs.reads_a_scalar, "R18", "loss.detach()"),
         (test_unhidden_transfer.only_to_device, "R25", "next_batch.to(device"),
         (test_unhidden_transfer.only_to_host, "R25", "host.copy_(result"),
         (launches_one_by_one, "R27", "torch.compile"),

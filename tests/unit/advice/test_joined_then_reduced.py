@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.advice.test_kept_until_reduced import MIB, SIZE, Paths, waiting
+from tests.unit.advice.kept_lists import MIB, SIZE, Paths, waiting
 from tests.unit.advice.timed_programs import timed
 
 CAT = "void at::native::(anonymous namespace)::CatArrayBatchedCopy_contig<...>(...)"

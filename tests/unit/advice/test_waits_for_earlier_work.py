@@ -5,40 +5,26 @@ import functools
 import pyarrow as pa
 import pytest
 
-import gpuviz
 from gpuviz.advice.findings import findings
 from gpuviz.recording import Recording
-from tests.unit.advice.programs import within, without_frames
+from tests.unit.advice.programs import within
 from tests.unit.advice.timed_programs import (
     found,
     saved_ns,
     small,
     timed,
     with_cells,
-    with_pinned_memory,
 )
-
-STEPS = 20
-SCAN = "void cub::detail::scan::DeviceScanKernel"
-
-
-def steps(gpu, *, read, ahead=0, host=400e-6, array=64):
-    """Launch a step again and again; ``read`` its result each time, ``ahead`` steps later."""
-    x = gpu.empty(array)
-    for step in range(STEPS + ahead):
-        if step < STEPS:
-            gpu.launch("step", duration=1e-3, writes=[x])
-        if step >= ahead:
-            read(x)
-        gpu.work_on_host(host)
+from tests.unit.advice.waiting_programs import (
+    STEPS,
+    never_waits,
+    reads_a_scalar,
+    steps,
+)
 
 
 def reads_each_step(gpu):
     steps(gpu, read=gpu.copy_to_host)
-
-
-def reads_a_scalar(gpu):
-    steps(gpu, read=gpu.copy_to_host, array=8)
 
 
 def branches_on_a_scalar(gpu):
@@ -139,18 +125,6 @@ def reads_between_phases(gpu, *, phases):
 
 def map_of_a_library(function, argument):
     return function(argument)
-
-
-def reads_one_step_later(gpu):
-    steps(gpu, read=gpu.copy_to_host, ahead=1, host=1e-6)
-
-
-def reads_pinned_memory_each_step(gpu):
-    steps(gpu, read=lambda x: (gpu.copy_to_host(x, pinned=True), gpu.synchronize()))
-
-
-def never_waits(gpu):
-    steps(gpu, read=lambda _: None)
 
 
 def copies_much_after_nothing(gpu):
@@ -281,264 +255,6 @@ def test_the_elements_of_an_array_are_one_read():
     assert small(program, "R18") == []
 
 
-def selects(gpu, *, fetches=True, kernel="cupy_nonzero_kernel"):
-    x, n = gpu.empty(1 << 20), gpu.empty(8)
-    count, read = gpu.launch, gpu.copy_to_host
-    for _ in range(STEPS):
-        gpu.launch("step", duration=1e-3, writes=[x])
-        _ = count(kernel, duration=1e-6, reads=[x], writes=[n]), fetches and read(n)
-        gpu.work_on_host(400e-6)
-
-
-def masked(gpu, *, counts=True):
-    """Sum what a mask selects, by moving it to an array of its own or with zeros elsewhere."""
-    x, mask, places, y = (gpu.empty(64 << 20) for _ in range(4))
-    n = gpu.empty(8)
-
-    def move():
-        gpu.launch("cupy_copy__bool_int32", duration=40e-6, reads=[mask], writes=[places])
-        gpu.launch(f"{SCAN}<int>(int)", duration=100e-6, reads=[places], writes=[places])
-        gpu.work_on_host(10e-6)
-        gpu.copy_to_host(n)
-        gpu.launch("cupy_getitem_mask", duration=60e-6, reads=[x, mask, places], writes=[y])
-
-    def keep():
-        gpu.launch("cupy_where", duration=60e-6, reads=[x, mask], writes=[y])
-
-    select = move if counts else keep
-    for _ in range(STEPS):
-        gpu.work_on_host(30e-6)
-        gpu.launch("cupy_greater", duration=30e-6, reads=[x], writes=[mask])
-        select()
-        gpu.launch("cupy_sum", duration=30e-6, reads=[y], writes=[n])
-
-
-def test_a_mask_needs_neither_its_count_nor_its_places_if_the_result_keeps_its_size():
-    recording = without_frames(timed(masked), "masked.<locals>.move")
-    finding = findings(recording)[0]
-    kept = timed(lambda gpu: masked(gpu, counts=False))
-
-    assert finding.rule == "R54"
-    assert finding.saved_ns == pytest.approx(recording.duration_ns - kept.duration_ns, rel=0.1)
-    assert [each for each in findings(kept, small=True) if each.rule == "R54"] == []
-
-
-def test_an_operation_that_fetches_the_size_of_its_result_is_found():
-    (finding,) = found(selects, "R54")
-
-    measured = saved_ns(selects, lambda gpu: selects(gpu, fetches=False))
-    assert finding.saved_ns == pytest.approx(measured, rel=0.2)
-    assert "for the size of its result, in 19 calls." in finding.title
-    assert [each for rule in ("R18", "R41") for each in small(selects, rule)] == []
-
-
-def test_a_size_that_is_not_fetched_and_other_kernels_are_no_hidden_synchronization():
-    assert small(lambda gpu: selects(gpu, fetches=False), "R54") == []
-    for kernel in ("cupy_sum", "cupy_count_nonzero"):
-        assert small(lambda gpu, kernel=kernel: selects(gpu, kernel=kernel), "R54") == []
-
-
-@pytest.mark.parametrize("kernel", ["cupy_inclusive_scan_kernel", f"{SCAN}<float>(float)"])
-def test_a_value_of_a_cumulative_sum_is_no_size(kernel):
-    assert small(lambda gpu: selects(gpu, kernel=kernel), "R54") == []
-    assert len(small(lambda gpu: selects(gpu, kernel=kernel), "R18")) == 1
-
-
-def test_a_synchronization_is_found_and_removing_it_saves_what_was_predicted():
-    (finding,) = found(reads_pinned_memory_each_step, "R41")
-
-    measured = saved_ns(reads_pinned_memory_each_step, never_waits)
-    assert finding.saved_ns == pytest.approx(measured, rel=0.2)
-    assert "The copies" not in finding.reason
-    assert finding.change == (
-        "The host waits there for a copy from the GPU. Launch the next work before the wait, so "
-        "that the GPU works while the host reads the result. The next copy then needs another "
-        "buffer."
-    )
-
-
-def test_another_stream_is_told_to_wait_for_an_event():
-    def hands_over(gpu):
-        one, other = (gpu.Stream(non_blocking=True) for _ in range(2))
-        x = gpu.empty(1 << 20)
-        for _ in range(STEPS):
-            with one:
-                gpu.launch("make", duration=1e-3, writes=[x])
-            one.synchronize()
-            with other:
-                gpu.launch("use", duration=1e-3, reads=[x])
-            other.synchronize()
-            gpu.work_on_host(400e-6)
-
-    (first, *_) = found(hands_over, "R41")
-
-    assert first.change.startswith("Wait only where the host needs the result")
-    assert first.change.endswith("`other.wait_event(stream.record())`.")
-
-
-def test_work_that_overlaps_takes_longer_than_the_wait_for_it():
-    def waits_for_both(gpu):
-        streams = [gpu.Stream(non_blocking=True) for _ in range(2)]
-        x = [gpu.empty(1 << 20) for _ in streams]
-        for _ in range(STEPS):
-            for stream, array in zip(streams, x, strict=True):
-                with stream:
-                    gpu.launch("make", duration=1e-3, writes=[array], share=0.4, grid=(52,))
-            gpu.synchronize()
-            gpu.work_on_host(400e-6)
-            gpu.launch("use", duration=1e-5, reads=x)
-
-    (finding, *_) = small(waits_for_both, "R41")
-
-    assert "that was launched before, mostly for `gpu.launch(" in finding.reason
-
-
-def reports(gpu, *, every=1):
-    """Train, and read a result to report the progress."""
-    x = gpu.empty(64)
-    for step in range(60):
-        with gpuviz.range("step"):
-            for name in ("forward", "backward", "update"):
-                gpu.launch(name, duration=0.3e-3, writes=[x])
-        if step % every == 0:
-            gpu.copy_to_host(x)
-            gpu.work_on_host(2e-3)
-
-
-def tries_kernels_first(gpu, *, steps=60):
-    """The first step, in which a library tries its kernels, waits for many."""
-    x = gpu.empty(64)
-    for step in range(steps):
-        with gpuviz.range("step"):
-            for _ in range(1 if step else 20):
-                gpu.launch("forward", duration=0.3e-3, writes=[x])
-                if step == 0:
-                    gpu.copy_to_host(x)
-                gpu.work_on_host(1e-3)
-
-
-def test_waits_to_report_progress_and_of_warm_up_are_no_finding():
-    assert len(small(reports, "R41")) == 1
-    assert small(functools.partial(reports, every=12), "R41") == []
-    assert len(small(functools.partial(tries_kernels_first, steps=1), "R41")) == 1
-    assert small(tries_kernels_first, "R41") == []
-
-
-def test_a_wait_during_which_the_gpu_stays_busy_saves_nothing():
-    assert found(reads_one_step_later, "R41") == []
-    (finding,) = small(reads_one_step_later, "R41")
-    assert finding.reason.endswith(
-        "The GPU is busy during the waits and hardly idle after them, so that removing them saves "
-        "almost nothing."
-    )
-
-
-def tiles(gpu, *, slots=2):
-    """Compute in slots that take turns, and wait for one only where the next tile needs it."""
-    streams = [gpu.Stream(non_blocking=True) for _ in range(slots)]
-    results = [gpu.empty(1 << 16) for _ in streams]
-    for step in range(STEPS * slots):
-        slot = step % slots
-        streams[slot].synchronize()
-        gpu.work_on_host(400e-6)
-        with streams[slot]:
-            gpu.launch("tile", duration=1e-3, writes=[results[slot]])
-            gpu.copy_to_host(results[slot], pinned=True)
-
-
-def in_slots(recording, count):
-    """Return a recording whose copies use some slots of a block of pinned memory in turn."""
-    kinds = recording.tables["activities"]["copy_kind"].to_pylist()
-    copies = sum(kind in {"host_to_device", "device_to_host"} for kind in kinds)
-    return with_pinned_memory(recording, [(0, each % count << 26) for each in range(copies)])
-
-
-def waits_found(recording):
-    return [each.title for each in findings(recording, small=True) if each.rule == "R41"]
-
-
-@pytest.mark.parametrize(
-    ("program", "buffers", "count"),
-    [
-        pytest.param(tiles, 2, 0, id="a buffer for each slot"),
-        pytest.param(tiles, 1000, 1, id="a buffer for each tile"),
-        pytest.param(lambda gpu: tiles(gpu, slots=1), 1, 1, id="one slot"),
-        pytest.param(reads_pinned_memory_each_step, 1, 1, id="a wait right after the copy"),
-    ],
-)
-def test_a_wait_for_the_buffer_that_the_next_copy_uses_is_needed(program, buffers, count):
-    assert len(waits_found(in_slots(timed(program), buffers))) == count
-
-
-def frames(gpu, *, slots=8, at_once=False):
-    """Upload frames from a ring, and wait for a slot's upload before the host fills it again.
-
-    Args:
-        gpu: The GPU.
-        slots: The slots of the ring.
-        at_once: Whether the host waits right after each upload instead.
-    """
-    lanes = [(gpu.Stream(non_blocking=True), gpu.empty(32 << 20)) for _ in range(2)]
-    uploaded = [None] * slots
-    for number in range(4 * STEPS):
-        slot = number % slots
-        if uploaded[slot] is not None and not at_once:
-            uploaded[slot].synchronize()
-        gpu.work_on_host(50e-6)
-        stream, frame = lanes[number % 2]
-        with stream:
-            gpu.copy_to_device(frame, pinned=True)
-            uploaded[slot] = stream.record()
-            if at_once:
-                uploaded[slot].synchronize()
-            gpu.launch("accumulate", duration=100e-6, writes=[frame])
-
-
-def hands_over(gpu):
-    """Upload a frame while the last one is used, and let the host wait before it is used."""
-    uploading, computing = (gpu.Stream(non_blocking=True) for _ in range(2))
-    frames = [gpu.empty(32 << 20) for _ in range(2)]
-    for number in range(2 * STEPS):
-        with uploading:
-            gpu.copy_to_device(frames[number % 2], pinned=True)
-            uploaded = uploading.record()
-        with computing:
-            if number:
-                gpu.launch("prepare", duration=100e-6, writes=[frames[(number - 1) % 2]])
-            uploaded.synchronize()
-            gpu.launch("use", duration=100e-6, reads=[frames[number % 2]])
-
-
-@pytest.mark.parametrize("slots", [8, None])
-def test_a_wait_for_the_slot_of_a_ring_that_the_host_fills_next_is_needed(slots):
-    """The slots are of one block, or allocated before the recording began: they are not known."""
-    recording = timed(frames)
-
-    assert waits_found(in_slots(recording, slots) if slots else recording) == []
-
-
-@pytest.mark.parametrize(
-    ("recorded", "line"),
-    [
-        pytest.param(
-            lambda: in_slots(timed(frames), 1000),
-            "`uploaded[slot].synchronize()`",
-            id="memory that no other copy uses",
-        ),
-        pytest.param(
-            lambda: timed(lambda gpu: frames(gpu, at_once=True)),
-            "`uploaded[slot].synchronize()`",
-            id="right after the upload",
-        ),
-        pytest.param(lambda: timed(hands_over), "`uploaded.synchronize()`", id="to use the array"),
-    ],
-)
-def test_another_wait_for_an_upload_is_found(recorded, line):
-    (title,) = waits_found(recorded())
-
-    assert title.startswith(f"{line} waits ")
-
-
 def test_a_wait_without_a_call_stack_is_no_finding():
     recording = timed(reads_each_step)
     stacks = pa.array([0] * recording.tables["api_calls"].num_rows, pa.uint32())
@@ -563,63 +279,6 @@ def test_the_last_wait_of_a_notebook_cell_is_no_finding():
     in_cells = with_cells(recording, zip(starts, ends, strict=False))
 
     assert [each for each in findings(in_cells, small=True) if each.rule == "R41"] == []
-
-
-def uploads_a_table(gpu):
-    table = gpu.empty(1 << 17)
-    steps(gpu, read=lambda _: gpu.copy_to_device(table, blocking=True))
-
-
-def uploads_a_table_beside_copies_within_the_gpu(gpu):
-    table, x = gpu.empty(1 << 17), gpu.empty(1 << 17)
-    steps(gpu, read=lambda _: (gpu.copy(x, table), gpu.copy_to_device(table, blocking=True)))
-
-
-def uploads_a_table_and_reads_results(gpu):
-    table = gpu.empty(1 << 17)
-    steps(gpu, read=lambda x: (gpu.copy_to_device(table), gpu.copy_to_host(x)), array=4096)
-
-
-@pytest.mark.parametrize("program", [uploads_a_table, uploads_a_table_beside_copies_within_the_gpu])
-def test_uploads_that_wait_are_advised_to_copy_without_waiting(program):
-    (finding,) = found(program, "R41")
-
-    assert finding.change == (
-        "Copy what never changes once, before the loop, and the rest without waiting: from pinned "
-        "memory, asynchronously. Pass a number to the operation itself instead of an array of one "
-        "element, or make the array on the GPU."
-    )
-
-
-def test_a_line_that_reads_as_well_is_advised_to_read_later():
-    (finding,) = small(uploads_a_table_and_reads_results, "R41")
-
-    assert finding.change.startswith("Keep the value on the GPU and read it")
-
-
-def evolves(gpu, *, uploads=True):
-    """Select parents by the scores of a population, on the host, and copy the choice back."""
-    population, scores, chosen = (gpu.empty(4096) for _ in range(3))
-    log = []
-    for _ in range(20):
-        gpu.launch("score", duration=1e-3, reads=[population], writes=[scores])
-        values = gpu.copy_to_host(scores)
-        parents = (values, gpu)
-        if uploads:
-            send(gpu, chosen, parents)
-        else:
-            log.append(parents)
-        gpu.launch("cross", duration=1e-4, reads=[population, chosen], writes=[population])
-        gpu.work_on_host(3e-4)
-
-
-def send(gpu, array, _values):
-    gpu.copy_to_device(array)
-
-
-def test_what_is_computed_from_a_value_and_copied_to_the_gpu_is_needed_at_once():
-    assert small(evolves, "R41") == []
-    assert len(small(lambda gpu: evolves(gpu, uploads=False), "R41")) == 1
 
 
 def solve(gpu, x, info):

@@ -1,9 +1,9 @@
 """Whether the saving of a finding came true."""
 
 from gpuviz.comparison.followed import followed_text, outcomes
-from tests.unit.advice.test_dead_at_the_peak import deletes, keeps
-from tests.unit.advice.test_waits_for_earlier_work import never_waits, reads_a_scalar
+from tests.unit.advice.kept_arrays import deletes, keeps
 from tests.unit.advice.timed_programs import timed
+from tests.unit.advice.waiting_programs import never_waits, reads_a_scalar
 
 
 def first(recording, rule):
