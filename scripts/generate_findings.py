@@ -53,6 +53,7 @@ from tests.unit.advice import (
     test_longer_than_used,
     test_loss_kept_with_its_graph,
     test_materialized_broadcast,
+    test_matrices_one_by_one,
     test_matrix_products,
     test_memory_cached_for_streams,
     test_missed_in_place,
@@ -207,6 +208,7 @@ OTHERS = {
     "R83": partial(test_dense_targets.recorded, test_one_hot_products.multiplies),
     "R84": test_partly_used_copies.takes_a_part,
     "R85": test_complex_ffts_of_real_data.takes_half,
+    "R88": partial(test_matrices_one_by_one.recorded, test_matrices_one_by_one.solves_each),
     "R63": partial(timed, test_kept_until_reduced.means_at_last),
     "R64": making_plans,
     "R60": partial(test_attention_scores.recorded, test_attention_scores.stored),
@@ -270,7 +272,7 @@ def kinds() -> dict[str, list[Rule]]:
         part = of_part.get(module.__name__) or others[name]
         for rule in module.RULES:
             # Fills, dead writes and inverses are about time, and found with the arrays.
-            is_time = rule.name in ("R30", "R31", "R75")
+            is_time = rule.name in ("R30", "R31", "R75", "R88")
             found.setdefault("time" if is_time else part, []).append(rule)
     return {part: sorted(each, key=lambda rule: rule.name) for part, each in found.items()}
 

@@ -63,6 +63,7 @@ from gpuviz.advice.rules import (
     r83_one_hot_products,
     r84_partly_used_copies,
     r85_complex_ffts_of_real_data,
+    r88_matrices_one_by_one,
 )
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r81_dense_targets.find,
         r83_one_hot_products.find,
         r85_complex_ffts_of_real_data.find,
+        r88_matrices_one_by_one.find,
         r08_chain_of_temporaries.find,
         r07_missed_in_place.find,
         r30_dead_write.find,

@@ -65,8 +65,9 @@ class ReductionKernel:
             )
         if self.is_dot_product:
             return (
-                "Compute the sum of products with `cupy.cublas.dot(x.ravel(), y.ravel())`: unlike "
-                "`@` and `cupy.dot` of vectors, it makes no such array."
+                "Compute the sum of products with `cupy.cublas.dot(x.ravel(), y.ravel())`, after "
+                "`import cupy.cublas`: unlike `@` and `cupy.dot` of vectors, it makes no such "
+                "array."
             )
         if self.is_slow:
             return (

@@ -86,8 +86,8 @@ def test_other_functions_of_broadcast_arrays_take_what_their_elements_need(progr
 
 def test_a_sum_of_products_of_all_elements_is_a_dot_product():
     assert chain(whole_sum).change == (
-        "Compute the sum of products with `cupy.cublas.dot(x.ravel(), y.ravel())`: unlike `@` and "
-        "`cupy.dot` of vectors, it makes no such array."
+        "Compute the sum of products with `cupy.cublas.dot(x.ravel(), y.ravel())`, after `import "
+        "cupy.cublas`: unlike `@` and `cupy.dot` of vectors, it makes no such array."
     )
 
 

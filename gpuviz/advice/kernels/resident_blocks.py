@@ -1,0 +1,49 @@
+"""How many thread blocks of a kernel run at once."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuviz.data.columns import plain
+from gpuviz.data.first_rows import first_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuviz.advice.replay.schedule import Schedule
+
+# Of a multiprocessor of compute capability 8.0 or 9.0 (CUDA Programming Guide, "Compute
+# Capabilities"); of later ones, too.
+_THREADS, _BLOCKS, _REGISTERS, _SHARED_BYTES = 2048, 32, 65536, 163 << 10
+
+
+def resident_blocks(schedule: "Schedule") -> "NDArray[Any]":
+    """Return how many blocks of each activity's kernel a device has room for, 0 if unknown.
+
+    A multiprocessor has room for as many blocks as it has threads, registers and shared memory for.
+    """
+    tables = schedule.recording.tables
+    table = tables["launch_configurations"]
+    columns = (
+        "block_x",
+        "block_y",
+        "block_z",
+        "registers",
+        "static_shared_memory",
+        "dynamic_shared_memory",
+    )
+    *sizes, registers, static, dynamic = (
+        np.maximum(plain(table[name]).astype(np.int64), 0) for name in columns
+    )
+    threads = np.maximum(np.prod(np.maximum(sizes, 1), axis=0), 1)
+    each = np.minimum(_BLOCKS, _THREADS // threads)
+    each = np.minimum(each, _REGISTERS // np.maximum(threads * registers, 1))
+    each = np.minimum(each, _SHARED_BYTES // np.maximum(static + dynamic, 1))
+    launches = plain(tables["activities"]["launch"])[schedule.rows]
+    row = first_rows(plain(table["id"]), launches)
+    of_launch = np.append(np.maximum(each, 1), 0)[row]
+    multiprocessors = np.array(
+        [schedule.multiprocessors.get(device, 0) for device in schedule.device.tolist()], np.int64
+    )
+    found: NDArray[Any] = of_launch * multiprocessors
+    return found
