@@ -41,7 +41,7 @@ RULES = (
 )
 
 _MODES = DICTIONARIES["launch_blocks", "mode"]
-_READ = _MODES.index("read")
+_UNKNOWN, _READ = (_MODES.index(each) for each in ("unknown", "read"))
 _LEAST_CALLS = 8
 _MOST_FILLED = 0.5
 # Functions that CuPy computes by one call of cuBLAS or cuSOLVER for a stack of matrices; it takes
@@ -182,13 +182,14 @@ def _runs(device: "DeviceBlocks", calls: _Calls) -> list[tuple[int, int]]:
     np.minimum.at(begins, calls.number, moment[schedule.call[calls.work]])
     # When the latest of what each call reads was written; -1 if before all calls.
     ready = np.full(count, -1)
-    outside = touches[~is_own]
-    of, place = number[~is_own], block[~is_own]
+    mode = used.mode[touches]
+    inputs = ~is_own & (mode == _READ)
+    of, place = number[inputs], block[inputs]
     latest = np.searchsorted(written, (place << 32) | begins[of]) - 1
     known = (latest >= 0) & (written[latest] >> 32 == place)
     np.maximum.at(ready, of[known], (written[latest] & 0xFFFFFFFF)[known])
     is_blocked = np.zeros(count, bool)
-    is_blocked[of[used.mode[outside] != _READ]] = True
+    is_blocked[number[~is_own & (mode == _UNKNOWN)]] = True
     # A call of which nothing is known may read anything.
     is_blocked[np.bincount(of, minlength=count) == 0] = True
     runs, start = [], 0
