@@ -115,6 +115,7 @@ def test_functions_of_torch_have_no_frames_and_are_known_by_their_line():
         (a, b), x = inputs(gpu), gpu.empty(COUNT * COLUMN)
         for _ in range(COUNT):
             store(gpu, torch.linalg.cholesky(gpu, a, b), x)
+        gpu.launch("cupy_sum", duration=2e-6, reads=[x])
 
     every = findings(
         without_frames(without_frames(recorded(program), "_solve"), "store"), small=True
