@@ -63,6 +63,7 @@ from gpuviz.advice.rules import (
     r83_one_hot_products,
     r84_partly_used_copies,
     r85_complex_ffts_of_real_data,
+    r86_exchangeable_copies,
     r88_matrices_one_by_one,
 )
 
@@ -111,6 +112,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r81_dense_targets.find,
         r83_one_hot_products.find,
         r85_complex_ffts_of_real_data.find,
+        r86_exchangeable_copies.find,
         r88_matrices_one_by_one.find,
         r08_chain_of_temporaries.find,
         r07_missed_in_place.find,

@@ -8,6 +8,7 @@ import numpy as np
 from gpuviz.advice.arrays.elementwise import WRITE
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
+from gpuviz.advice.needless.whole_writes import overwrites
 from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.replay.trace import COPY, KINDS
 from gpuviz.advice.rule import Rule
@@ -103,7 +104,7 @@ def _writes(device: "DeviceBlocks") -> _Writes:
     changes[1:-1] = (block[1:] != block[:-1]) | (call[1:] != call[:-1])
     alone = changes[1:] & changes[:-1]
     writes = alone & (used.mode[order] == WRITE) & (used.activity[order] >= 0)
-    whole = writes & _overwrites(device, order, work)
+    whole = writes & overwrites(device, order, work)
     follows = np.zeros(len(order), bool)
     follows[:-1] = whole[1:] & (block[1:] == block[:-1])
     times = plain(device.recording.tables["api_calls"]["time"])
@@ -125,31 +126,6 @@ def _does_nothing_else(
     kinds = schedule.kind[np.minimum(work, len(schedule.kind) - 1)]
     simple: NDArray[Any] = np.isin(kinds, (COPY, _MEMSET)) | np.isin(call, device.elementwise.call)
     return simple
-
-
-def _overwrites(
-    device: "DeviceBlocks", touches: "NDArray[Any]", work: "NDArray[Any]"
-) -> "NDArray[Any]":
-    """Return which of some writes cover their whole block."""
-    used, launches, schedule = device.used, device.elementwise, device.schedule
-    work = np.minimum(work, len(schedule.kind) - 1)
-    written = plain(device.recording.tables["activities"]["bytes"])[schedule.rows[work]]
-    requested = used.blocks.requested[used.block[touches]]
-    exact = np.isin(schedule.kind[work], (COPY, _MEMSET)) & (written >= requested)
-    # With `where=`, the last input is a mask.
-    unmasked = launches.where(
-        lambda each: (
-            bool(each.inputs)
-            and (each.name == "copy" or (each.inputs[-1] != "bool" and each.name != "copy_where"))
-        )
-    )
-    like = launches.at_begin & (launches.kind >= 0)
-    like &= launches.source_elements == launches.elements[launches.launch]
-    has_like = np.zeros(len(launches), bool)
-    has_like[launches.launch[like]] = True
-    calls = launches.call[launches.is_whole & unmasked & has_like]
-    covers: NDArray[Any] = used.at_begin[touches] & (exact | np.isin(used.call[touches], calls))
-    return covers
 
 
 def _finding(

@@ -48,6 +48,12 @@ class Array:
     def __isub__(self, other):
         return self.library.elementwise("subtract", self, other, out=self)
 
+    def __setitem__(self, index, other):
+        self.library.copyto(self, other)
+
+    def copy(self):
+        return self.library.elementwise("copy", self)
+
     def __float__(self):
         self.library.launches(copies=self)
         return 0.5
@@ -98,6 +104,11 @@ class Arrays:
         scalars = [each for each in inputs if not isinstance(each, Array)]
         self.kernel(called, arrays, [result], _EMPTY_S + moved / _RATE, scalars)
         return result
+
+    def copyto(self, target, source):
+        """Copy an array to another by a memcpy, as CuPy does if both are contiguous."""
+        self.launches()
+        self.gpu.copy(source.memory, target.memory)
 
     def astype(self, array, kind):
         """Convert an array, as `astype` does, or make float64 of integers, as a division does."""
