@@ -64,6 +64,7 @@ from gpuviz.advice.rules import (
     r84_partly_used_copies,
     r85_complex_ffts_of_real_data,
     r86_exchangeable_copies,
+    r87_slow_fft_lengths,
     r88_matrices_one_by_one,
 )
 
@@ -113,6 +114,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r83_one_hot_products.find,
         r85_complex_ffts_of_real_data.find,
         r86_exchangeable_copies.find,
+        r87_slow_fft_lengths.find,
         r88_matrices_one_by_one.find,
         r08_chain_of_temporaries.find,
         r07_missed_in_place.find,

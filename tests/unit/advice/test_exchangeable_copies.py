@@ -1,6 +1,7 @@
 """R86: arrays that are copied in each round where their names could be swapped."""
 
 import ast
+from functools import partial
 
 import pytest
 
@@ -8,7 +9,7 @@ from gpuviz.advice.findings import findings
 from gpuviz.advice.source.copied_names import copied_names
 from tests.unit.advice.arrays import MI, of_arrays
 from tests.unit.advice.programs import View, with_unknown_modes
-from tests.unit.advice.training import installed
+from tests.unit.advice.training import as_torch, installed, named
 
 ROUNDS, SIZE = 20, 16 * MI
 COPY = "cupy_copy__float32_float32"
@@ -86,6 +87,22 @@ def exchanges_before_it(cp):
     float(u.sum())
 
 
+def _copyto(cp, target, source):
+    cp.copyto(target, source)
+
+
+copy_to = installed(_copyto, "cupy/_manipulation/basic.py", "copyto")
+
+
+def copies_by_a_function(cp):
+    copyto = partial(copy_to, cp)
+    u, u_old = cp.uploaded(SIZE), cp.empty(SIZE)
+    for _ in range(ROUNDS):
+        copyto(u_old, u)
+        cp.elementwise("multiply", u_old, 0.5, out=u)
+    float(u.sum())
+
+
 def found(recording):
     return [each for each in findings(recording, small=True) if each.rule == "R86"]
 
@@ -107,6 +124,7 @@ def found(recording):
             "u_old, u = u, u_old",
             "possible",
         ),
+        (copies_by_a_function, exchanges_before_it, "u_old, u = u, u_old", "possible"),
     ],
 )
 def test_copies_are_found_and_swapping_names_saves_what_was_predicted(
@@ -313,6 +331,25 @@ def test_a_kernel_that_may_read_what_it_writes_is_no_finding():
     recording = with_unknown_modes(of_arrays(reads_the_source_of_the_last_round), "step")
 
     assert found(recording) == []
+
+
+def _forward(cp, u, new):
+    cp.kernel("step", [u], [new])
+
+
+def trains(cp):
+    u, new = cp.uploaded(SIZE), cp.uploaded(SIZE)
+    for _ in range(ROUNDS):
+        named(_forward, "forward")(cp, u, new)
+        u[...] = new
+    float(u.sum())
+
+
+def test_a_training_is_no_finding():
+    recording = of_arrays(trains)
+
+    assert len(found(recording)) == 1
+    assert found(as_torch(recording)) == []
 
 
 def reads_the_source_of_the_last_round(cp):
