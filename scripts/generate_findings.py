@@ -70,7 +70,6 @@ from tests.unit.advice import (
     test_round_trips,
     test_same_bytes_again,
     test_same_bytes_twice,
-    test_same_result_again,
     test_slow_fft_lengths,
     test_temporary_idleness,
     test_tiny_transfers,

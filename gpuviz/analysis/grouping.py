@@ -102,3 +102,16 @@ def _key(values: "NDArray[Any]") -> "NDArray[Any]":
 
 def _whole(values: "NDArray[Any]") -> "NDArray[Any]":
     return np.ascontiguousarray(values, np.int64)
+
+
+def components(count: int, source: "NDArray[Any]", target: "NDArray[Any]") -> "NDArray[Any]":
+    """Return for each of some nodes the least number of a node that pairs connect it with."""
+    label = np.arange(count)
+    while True:
+        least = np.minimum(label[source], label[target])
+        np.minimum.at(label, source, least)
+        np.minimum.at(label, target, least)
+        following = label[label]
+        if (following == label).all() and (label[source] == label[target]).all():
+            return label
+        label = following

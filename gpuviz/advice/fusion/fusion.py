@@ -11,6 +11,7 @@ from gpuviz.advice.fusion.fusible_launches import FusibleLaunches
 from gpuviz.advice.fusion.passed_results import passed_on
 from gpuviz.advice.fusion.rounds import Updates, consecutive
 from gpuviz.advice.fusion.work_between import WorkBetween, are_cut
+from gpuviz.analysis.grouping import components
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -199,16 +200,3 @@ class _Fusion:
         is_again[np.unique(keys, return_index=True)[1]] = False
         again = np.where(is_input & is_again, read, 0)
         return moved, np.bincount(launches.launch, again, minlength=len(self._call))
-
-
-def components(count: int, source: "NDArray[Any]", target: "NDArray[Any]") -> "NDArray[Any]":
-    """Return for each of some nodes the least number of a node that pairs connect it with."""
-    label = np.arange(count)
-    while True:
-        least = np.minimum(label[source], label[target])
-        np.minimum.at(label, source, least)
-        np.minimum.at(label, target, least)
-        following = label[label]
-        if (following == label).all() and (label[source] == label[target]).all():
-            return label
-        label = following

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.arrays.elementwise import READ
-from gpuviz.advice.fusion.fusion import components
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.kernels.matrix_kernels import is_hopper, kernels_named
 from gpuviz.advice.replay.trace import KINDS
 from gpuviz.advice.source.conditions import statement_text
+from gpuviz.analysis.grouping import components
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named, texts

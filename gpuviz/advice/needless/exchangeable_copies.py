@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.arrays.elementwise import READ, WRITE
-from gpuviz.advice.fusion.fusion import components
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.needless.whole_writes import may_overwrite, overwrites
 from gpuviz.advice.replay.trace import COPY
 from gpuviz.advice.source.copied_names import copied_names
 from gpuviz.advice.source.taken_parts import tree_of_line
+from gpuviz.analysis.grouping import components
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named

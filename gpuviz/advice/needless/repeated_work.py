@@ -9,12 +9,11 @@ import numpy as np
 from gpuviz.advice.arrays.elementwise import READ, WRITE
 from gpuviz.advice.arrays.training_blocks import BACKWARD
 from gpuviz.advice.arrays.work_values import COPY, KERNEL, MEMSET, TO_DEVICE, TO_HOST, WorkValues
-from gpuviz.advice.fusion.fusion import components
 from gpuviz.advice.source.libraries import initializes_modules
 from gpuviz.advice.source.library_calls import EqualWork, busy_parts, launched, unchanged_calls
 from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.categories import block_categories
-from gpuviz.analysis.grouping import numbered
+from gpuviz.analysis.grouping import components, numbered
 from gpuviz.analysis.launches import user_frames
 from gpuviz.data.codes import CATEGORIES, PHASES
 from gpuviz.data.columns import codes, distinct, plain

@@ -9,7 +9,7 @@ import numpy as np
 from gpuviz.advice.arrays.cupy_reductions import are_reductions
 from gpuviz.advice.arrays.elementwise import TYPES, WRITES
 from gpuviz.advice.arrays.running_sums import running_sums
-from gpuviz.advice.fusion.fusion import components
+from gpuviz.analysis.grouping import components
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import are_named

@@ -8,9 +8,9 @@ import numpy as np
 
 from gpuviz.advice.arrays.cupy_reductions import are_reductions
 from gpuviz.advice.arrays.elementwise import TYPES, WRITE
-from gpuviz.advice.fusion.fusion import components
 from gpuviz.advice.precision.default_types import names_double
 from gpuviz.advice.precision.promotion_steps import Steps
+from gpuviz.analysis.grouping import components
 from gpuviz.analysis.touches import TRANSFORM
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.strings import are_named

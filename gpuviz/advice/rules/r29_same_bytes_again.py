@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.finding import Finding
-from gpuviz.advice.fusion.fusion import components
 from gpuviz.advice.host.host_arguments import copies_of_arguments
 from gpuviz.advice.host.host_gaps import host_gaps
 from gpuviz.advice.host.staging import fits_copy, uploaded_bytes
@@ -15,6 +14,7 @@ from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.replay.trace import COPY
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.device_replay import total_memory
+from gpuviz.analysis.grouping import components
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.peak import peak
 from gpuviz.data.columns import codes, distinct, plain
