@@ -8,7 +8,8 @@ import cupy
 import pytest
 
 import gpuviz
-from tests.unit.ownership.kept_alive import PROGRAMS, SIZE
+from tests.unit.ownership.kept_alive import PROGRAMS
+from tests.unit.ownership.kept_program import SIZE
 
 pytestmark = pytest.mark.gpu
 GPU = SimpleNamespace(empty=lambda nbytes: cupy.empty(nbytes, cupy.uint8))

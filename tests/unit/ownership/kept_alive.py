@@ -5,272 +5,27 @@
 
 import asyncio
 import collections
-import contextlib
-import functools
 import itertools
 import queue
 import threading
 import types
 import weakref
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-# A size that no other test uses.
-SIZE = (4 << 20) + 512
-
-
-@dataclass
-class Program:
-    """A program with what holds its memory."""
-
-    keep: Callable[[Any], Any]
-    kind: str
-    path: str
-
-
-class Box:
-    """An object with one attribute."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-class Pair(NamedTuple):
-    """A named tuple."""
-
-    number: int
-    array: Any
-
-
-class Slots:
-    """An object without a dict."""
-
-    __slots__ = ("field",)
-
-    def __init__(self, field: Any) -> None:
-        self.field = field
-
-
-class Hostile:
-    """An object whose own code must not run."""
-
-    def __init__(self, field: Any) -> None:
-        object.__setattr__(self, "field", field)
-
-    def __getattribute__(self, name: str) -> Any:
-        raise AssertionError(name)
-
-    def __repr__(self) -> str:
-        raise AssertionError
-
-    def __eq__(self, other: object) -> bool:
-        raise AssertionError
-
-    def __hash__(self) -> int:
-        raise AssertionError
-
-    def __len__(self) -> int:
-        raise AssertionError
-
-    def __iter__(self) -> Iterator[Any]:
-        raise AssertionError
-
-    def __bool__(self) -> bool:
-        raise AssertionError
-
-
-class HostileMeta(type):
-    """A class whose own code must not run, either."""
-
-    def __getattribute__(cls, name: str) -> Any:
-        raise AssertionError(name)
-
-
-class HostileList(list):
-    """A list whose iteration must not be called."""
-
-    def __iter__(self) -> Iterator[Any]:
-        raise AssertionError
-
-    def __getitem__(self, key: Any) -> Any:
-        raise AssertionError
-
-
-class HostileDict(dict):
-    """A dict whose items must not be called."""
-
-    def items(self) -> Any:
-        raise AssertionError
-
-    def __getitem__(self, key: Any) -> Any:
-        raise AssertionError
-
-
-def _closure(gpu: Any) -> Any:
-    array = gpu.empty(SIZE)
-
-    def use() -> Any:
-        return array
-
-    return use
-
-
-def _nested_closure(gpu: Any) -> Any:
-    inner = _closure(gpu)
-    return lambda: inner
-
-
-def _default(gpu: Any) -> Any:
-    def use(value: Any = gpu.empty(SIZE)) -> Any:  # noqa: B008
-        return value
-
-    return use
-
-
-def _keyword_default(gpu: Any) -> Any:
-    def use(*, value: Any = gpu.empty(SIZE)) -> Any:  # noqa: B008
-        return value
-
-    return use
-
-
-def _function_attribute(gpu: Any) -> Any:
-    def use() -> None: ...
-
-    use.state = gpu.empty(SIZE)
-    return use
-
-
-def _cached(gpu: Any, limit: int | None = None) -> Any:
-    @functools.lru_cache(maxsize=limit)
-    def load(_: int) -> Any:
-        return gpu.empty(SIZE)
-
-    load(1)
-    return load
-
-
-def _cached_argument(gpu: Any) -> Any:
-    @functools.lru_cache(maxsize=3)
-    def load(_: Any) -> int:
-        return 1
-
-    load(gpu.empty(SIZE))
-    return load
-
-
-def _cached_property(gpu: Any) -> Any:
-    class Model:
-        @functools.cached_property
-        def weights(self) -> Any:
-            return gpu.empty(SIZE)
-
-    model = Model()
-    assert model.weights is not None
-    return model
-
-
-def _generator(gpu: Any) -> Any:
-    def batches() -> Iterator[int]:
-        batch = gpu.empty(SIZE)
-        yield 1
-        yield batch.nbytes
-
-    found = batches()
-    next(found)
-    return found
-
-
-def _generator_argument(gpu: Any) -> Any:
-    def batches(batch: Any) -> Iterator[Any]:
-        yield batch
-
-    return batches(gpu.empty(SIZE))
-
-
-def _delegating_generator(gpu: Any) -> Any:
-    def outer() -> Iterator[int]:
-        yield from _generator(gpu)
-
-    found = outer()
-    next(found)
-    return found
-
-
-def _coroutine(gpu: Any) -> Any:
-    @types.coroutine
-    def suspend() -> Iterator[None]:
-        yield
-
-    async def serve() -> None:
-        request = gpu.empty(SIZE)
-        await suspend()
-        del request
-
-    found = serve()
-    found.send(None)
-    return found
-
-
-def _async_generator(gpu: Any) -> Any:
-    async def stream() -> Any:
-        chunk = gpu.empty(SIZE)
-        yield 1
-        yield chunk
-
-    found = stream()
-    with contextlib.suppress(StopIteration):
-        found.asend(None).send(None)
-    return found
-
-
-def _exception(gpu: Any) -> Any:
-    def fail() -> None:
-        lost = gpu.empty(SIZE)
-        raise ValueError(lost.nbytes)
-
-    try:
-        fail()
-    except ValueError as error:
-        return error
-
-
-def _context_of_exception(gpu: Any) -> Any:
-    def fail() -> None:
-        raise _exception(gpu)
-
-    try:
-        try:
-            fail()
-        finally:
-            raise KeyError
-    except KeyError as error:
-        return error
-
-
-def _cause_of_exception(gpu: Any) -> Any:
-    error = KeyError()
-    error.__cause__ = _exception(gpu)
-    return error
-
-
-def _exception_argument(gpu: Any) -> Any:
-    return ValueError("failed on", gpu.empty(SIZE))
-
-
-def _exception_group(gpu: Any) -> Any:
-    return ExceptionGroup("several", [_exception(gpu)])
-
-
-def _traceback(gpu: Any) -> Any:
-    return _exception(gpu).__traceback__
-
-
-def _frame(gpu: Any) -> Any:
-    return _exception(gpu).__traceback__.tb_next.tb_frame
+from tests.unit.ownership.held_objects import (
+    Box,
+    Hostile,
+    HostileDict,
+    HostileList,
+    HostileMeta,
+    Pair,
+    Slots,
+)
+from tests.unit.ownership.kept_by_frames import FRAMES
+from tests.unit.ownership.kept_by_functions import FUNCTIONS
+from tests.unit.ownership.kept_program import SIZE, Program
 
 
 def _class_attribute(gpu: Any) -> Any:
@@ -312,7 +67,7 @@ def _failed_future(gpu: Any) -> Any:
     from concurrent.futures import Future
 
     future: Future[Any] = Future()
-    future.set_exception(_exception(gpu))
+    future.set_exception(FRAMES["an exception"].keep(gpu))
     return future
 
 
@@ -407,36 +162,8 @@ PROGRAMS: dict[str, Program] = {
     "a hostile object": Program(lambda gpu: Hostile(gpu.empty(SIZE)), "variable", "kept.field"),
     "a hostile list": Program(lambda gpu: HostileList([gpu.empty(SIZE)]), "variable", "kept[0]"),
     "a hostile dict": Program(lambda gpu: HostileDict(w=gpu.empty(SIZE)), "variable", "kept['w']"),
-    "a closure": Program(_closure, "variable", "variable `array` in the closure of _closure"),
-    "a closure in a closure": Program(_nested_closure, "variable", "variable `array` in the"),
-    "a default argument": Program(_default, "variable", "default argument of _default"),
-    "a keyword's default": Program(_keyword_default, "variable", "default argument of _keyword"),
-    "an attribute of a function": Program(_function_attribute, "variable", "state"),
-    "a cell": Program(lambda gpu: types.CellType(gpu.empty(SIZE)), "variable", "kept"),
-    "functools.partial": Program(
-        lambda gpu: functools.partial(print, gpu.empty(SIZE)), "variable", "partial of print()"
-    ),
-    "a keyword of partial": Program(
-        lambda gpu: functools.partial(print, end=gpu.empty(SIZE)), "variable", "partial of print()"
-    ),
-    "an unbounded cache": Program(_cached, "cache", "cache of _cached.<locals>.load()"),
-    "a bounded cache": Program(
-        lambda gpu: _cached(gpu, 4), "cache", "cache of _cached.<locals>.load()"
-    ),
-    "an argument in a cache": Program(_cached_argument, "cache", "cache of _cached_argument"),
-    "a cached property": Program(_cached_property, "variable", "kept.weights"),
-    "a generator": Program(_generator, "generator", "local `batch` of generator _generator"),
-    "a generator's argument": Program(_generator_argument, "generator", "local `batch` of"),
-    "yield from": Program(_delegating_generator, "generator", "local `batch` of generator"),
-    "a coroutine": Program(_coroutine, "coroutine", "local `request` of coroutine"),
-    "an async generator": Program(_async_generator, "variable", "async_generator"),
-    "an exception": Program(_exception, "variable", "local `lost` of _exception"),
-    "an exception's context": Program(_context_of_exception, "variable", "local `lost` of"),
-    "an exception's cause": Program(_cause_of_exception, "variable", "local `lost` of"),
-    "an exception's argument": Program(_exception_argument, "variable", "exception ValueError"),
-    "a group of exceptions": Program(_exception_group, "variable", "local `lost` of"),
-    "a traceback": Program(_traceback, "variable", "local `lost` of"),
-    "a frame": Program(_frame, "variable", "local `lost` of"),
+    **FUNCTIONS,
+    **FRAMES,
     "an attribute of a class": Program(_class_attribute, "class", "Model.weights"),
     "the class of an instance": Program(_class_of_instance, "class", "Model.weights"),
     "a hostile class": Program(_hostile_class, "class", "Model.weights"),

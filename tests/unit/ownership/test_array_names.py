@@ -1,6 +1,6 @@
 import gpuviz
 from gpuviz.ownership.array_names import ArrayNames, address_of
-from tests.unit.ownership.kept_alive import Hostile, HostileDict, HostileList, HostileMeta
+from tests.unit.ownership.held_objects import Hostile, HostileDict, HostileList, HostileMeta
 
 
 class Array:

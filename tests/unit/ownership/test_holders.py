@@ -7,7 +7,8 @@ from types import ModuleType
 import pytest
 
 import gpuviz
-from tests.unit.ownership.kept_alive import PROGRAMS, SIZE
+from tests.unit.ownership.kept_alive import PROGRAMS
+from tests.unit.ownership.kept_program import SIZE
 
 
 @pytest.fixture

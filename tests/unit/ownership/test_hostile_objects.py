@@ -10,7 +10,7 @@ import pytest
 
 import gpuviz
 from tests.examples import share_of
-from tests.unit.ownership.kept_alive import Box, Hostile
+from tests.unit.ownership.held_objects import Box, Hostile
 
 SIZE = (4 << 20) + 2048
 
