@@ -16,23 +16,7 @@ from gpuviz.recorder import samples
 from tests.faults import Fault
 from tests.unit.frameworks import fake_torch
 from tests.unit.frameworks.torch_trace import Entry, rows_of
-
-MIB = 1 << 20
-SEGMENT, BLOCK = 0x1000000, 0x2000000
-EVENTS = [Entry(3, 0, BLOCK, 20 * MIB, 0x70), Entry(0, 0, BLOCK, 3 * MIB, 0x70)]
-STATE = {
-    "device": 0,
-    "address": SEGMENT,
-    "total_size": 2 * MIB,
-    "stream": 0,
-    "segment_type": "small",
-    "segment_pool_id": (0, 0),
-    "is_expandable": False,
-    "blocks": [
-        {"size": 1024, "state": "inactive"},
-        {"size": 512, "requested_size": 300, "state": "active_allocated"},
-    ],
-}
+from tests.unit.frameworks.traced_torch import BLOCK, EVENTS, MIB, SEGMENT, STATE, Recorded, names
 
 
 @pytest.fixture(scope="module")
@@ -66,26 +50,6 @@ def untraced(torch, cache, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     monkeypatch.setenv("CXX", "/bin/false")
     return torch
-
-
-class Recorded:
-    """A recording of torch's trace."""
-
-    def __init__(self):
-        self.session = _core.Session()
-        self.session.start()
-        self.trace = observed.TorchTrace(stacks=False)
-        self.trace.begin(self.session)
-
-    def end(self):
-        """Return the events and the messages for the user."""
-        notes = self.trace.end()
-        self.session.stop()
-        return rows_of(self.session), notes
-
-
-def names(events):
-    return [action for action, *_ in events]
 
 
 def test_a_torch_that_uses_the_gpu_is_recorded_from_its_state_on(torch):

@@ -9,16 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpuviz
-from gpuviz.analysis.pools import RMM_OWNER, TORCH_OWNER, allocator_beside, private_pools
 from gpuviz.data.columns import plain
 from gpuviz.data.manifest import Manifest
 from gpuviz.errors import GpuvizError
-from gpuviz.hazards.known import known_hazards
 from gpuviz.merging.ids import SPACES
-from gpuviz.present.text import hazards_text
 from gpuviz.recording import Recording
 from tests.unit.merging.processes_of_a_run import process, program, rows
-from tests.unit.recording.any_timeline import any_timeline
 from tests.unit.recording.from_activities import rows_of
 
 HAPPENED = (
@@ -125,19 +121,6 @@ def test_lanes_and_their_causes_are_those_of_each_process(parts, merged):
             assert getattr(ours[device], name) == getattr(theirs, name)
 
 
-@given(st.lists(any_timeline(), min_size=2, max_size=4))
-def test_nothing_is_classified_across_processes(timelines):
-    parts = [process(each, number) for number, each in enumerate(timelines)]
-
-    merged = gpuviz.merge(parts)
-
-    for name in ("host_waits", "idle_gaps", "stream_waits"):
-        of_parts = [part.derived[name] for part in parts]
-        assert merged.derived[name].num_rows == sum(each.num_rows for each in of_parts)
-    expected = [cause for part in parts for cause in part.derived["idle_gaps"]["cause"].to_pylist()]
-    assert merged.derived["idle_gaps"]["cause"].to_pylist() == expected
-
-
 def test_a_process_of_a_merged_recording_is_its_own_recording(parts, merged):
     for part, each in zip(parts, merged.processes, strict=True):
         assert each.name == f"rank {each.rank}"
@@ -236,55 +219,6 @@ def test_more_devices_than_have_ids_are_refused():
         gpuviz.merge([with_devices(number) for number in range(3)])
 
 
-def test_hazards_are_those_of_each_process():
-    def racing(number):
-        gpu = gpuviz.SimulatedGPU(memory=1 << 30, real_time=False)
-        with gpuviz.record(device=gpu) as recorder:
-            one, two = gpu.Stream(non_blocking=True), gpu.Stream(non_blocking=True)
-            array = gpu.empty(12345)
-            with one:
-                gpu.launch("write", writes=[array], duration=1e-3)
-            with two:
-                gpu.launch("read", reads=[array], duration=1e-3)
-            gpu.synchronize()
-        return process(recorder.recording, number)
-
-    parts = [racing(0), process(program(5), 1), racing(2)]
-    merged = gpuviz.merge(parts)
-
-    assert [len(part.hazards()) for part in parts][::2] == [1, 1]
-    found = known_hazards(merged).to_pylist()
-    assert sum(len(part.hazards()) for part in parts) == len(found)
-    assert "   on node0 1002 GPU 0" in hazards_text(merged, merged.hazards())
-    texts = {row["id"]: row["text"] for row in merged.table("strings").to_pylist()}
-    launched = merged.table("activities")["name"].to_pylist()
-    for row in found:
-        if row["device"] != 1:
-            assert texts[launched[row["first_activity"]]] == "write"
-            assert texts[launched[row["second_activity"]]] == "read"
-
-
-def test_findings_of_several_processes_are_listed_once():
-    from tests.unit.simulated_programs import pageable_pipeline
-
-    def slow(number):
-        gpu = gpuviz.SimulatedGPU(real_time=False)
-        with gpuviz.record(device=gpu) as recorder:
-            pageable_pipeline(gpu)
-        return process(recorder.recording, number, ranks=3)
-
-    parts = [slow(number) for number in range(3)]
-    merged = gpuviz.merge(parts)
-
-    alone = [each.rule for each in parts[0].findings()]
-    assert sorted(each.rule for each in merged.findings()) == sorted(alone)
-    for each in merged.findings():
-        assert each.reason.startswith("In rank ")
-        assert "and likewise in rank " in each.reason
-        if each.evidence is not None and each.evidence.rows:
-            assert each.evidence.rows[-1] < merged.table(each.evidence.table).num_rows
-
-
 def test_every_analysis_and_export_takes_a_merged_recording(merged, tmp_path):
     merged.memory_snapshot("peak")
     merged.fragmentation(device=2)
@@ -302,81 +236,6 @@ def test_every_analysis_and_export_takes_a_merged_recording(merged, tmp_path):
     redacted = gpuviz.load(merged.report(tmp_path / "public.html", redact=True))
     assert "node0" not in "".join(rows(redacted, "processes"))
     assert [each.name for each in redacted.processes] == [f"rank {n}" for n in range(4)]
-
-
-def test_rows_of_other_settings_are_those_of_the_merged_recording():
-    def full(number):
-        gpu = gpuviz.SimulatedGPU(memory=1 << 28, real_time=False)
-        with gpuviz.record(device=gpu) as recorder:
-            kept = [gpu.empty(20 << 20) for _ in range(4)]
-            gpu.launch("use", reads=kept, duration=1e-6)
-            gpu.synchronize()
-        return process(recorder.recording, number, start=number)
-
-    parts = [full(0), full(1)]
-    merged = gpuviz.merge(parts)
-    own = parts[1].what_if("", capacity=64 << 20)["first_failure"].to_pylist()[1]
-    row = merged.what_if("", capacity=64 << 20, device=1)["first_failure"].to_pylist()[1]
-
-    assert own is not None
-    failed = merged.table("memory_events").slice(row, 1).to_pylist()[0]
-    expected = parts[1].table("memory_events").slice(own, 1).to_pylist()[0]
-    assert failed["device"] == 1
-    assert failed["requested_size"] == expected["requested_size"]
-
-
-def test_private_pools_of_two_processes_are_apart_and_default_pools_together():
-    def pooled(number):
-        tables = {
-            "memory_events": [
-                {"action": "segment_alloc", "address": 1 << 21, "size": 2 << 20, "pool": pool}
-                for pool in (0, 3)
-            ]
-        }
-        pools = [
-            {"id": 0, "owner": 0, "segment_type": "small"},
-            {"id": 3, "owner": 1, "segment_type": "large"},
-        ]
-        tables = {name: rows_of(name, each) for name, each in tables.items()}
-        return process(Recording(tables | {"pools": rows_of("pools", pools)}, Manifest()), number)
-
-    merged = gpuviz.merge([pooled(0), pooled(1)])
-
-    assert sorted(merged.table("memory_events")["pool"].to_pylist()) == [0, 0, 3, 5]
-    assert [(row["id"], row["owner"]) for row in merged.table("pools").to_pylist()] == [
-        (0, 0),
-        (3, 1),
-        (5, 2),
-    ]
-
-
-def test_torchs_own_pools_stay_torchs():
-    def pooled(number):
-        rows = [{"id": 0, "owner": 0}, {"id": 2 * TORCH_OWNER + 1, "owner": TORCH_OWNER}]
-        rows.append({"id": 2 * TORCH_OWNER + 2, "owner": TORCH_OWNER + 1})
-        tables = {"pools": rows_of("pools", rows), "memory_events": rows_of("memory_events", [])}
-        return process(Recording(tables, Manifest()), number)
-
-    merged = gpuviz.merge([pooled(0), pooled(1)])
-
-    assert allocator_beside(merged.tables) == "PyTorch's allocator"
-    owners = sorted(set(merged.table("pools")["owner"].to_pylist()))
-    assert owners == [0, TORCH_OWNER, TORCH_OWNER + 1, TORCH_OWNER + 2]
-    assert len(private_pools(merged.tables)) == 2
-
-
-def test_blocks_of_rmm_stay_rmms():
-    def pooled(number):
-        rows = [{"id": 0, "owner": 0}]
-        rows.append({"id": 2 * RMM_OWNER, "owner": RMM_OWNER, "memory": ("", "managed")[number]})
-        tables = {"pools": rows_of("pools", rows), "memory_events": rows_of("memory_events", [])}
-        return process(Recording(tables, Manifest()), number)
-
-    merged = gpuviz.merge([pooled(0), pooled(1)])
-
-    assert allocator_beside(merged.tables) == "RMM's memory resource"
-    assert sorted(merged.table("pools")["owner"].to_pylist()) == [0, RMM_OWNER]
-    assert len(private_pools(merged.tables)) == 0
 
 
 def test_pinned_memory_is_that_of_all_processes_and_of_each(parts, merged):
