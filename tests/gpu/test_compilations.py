@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import gpuviz
-from tests.gpu.test_allocators import COMPILES, needs
+from tests.gpu.library_processes import COMPILES, needs
 
 pytestmark = pytest.mark.gpu
 PROGRAM = """

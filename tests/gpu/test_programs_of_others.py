@@ -33,7 +33,7 @@ BY_HAND = {
 @cache
 def recorded(name):
     """Return the recording of a program whose kernels are compiled."""
-    program = getattr(programs_of_others, name)
+    program = programs_of_others.PROGRAMS[name]
     program()
     with gpuviz.record() as recorder:
         program()

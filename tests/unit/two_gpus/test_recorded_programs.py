@@ -16,7 +16,7 @@ from gpuviz.conclusions.ranking import conclusions
 from gpuviz.data.stream_handle import NO_HANDLE
 from gpuviz.present.text import conclusions_text
 from gpuviz.recording import Recording
-from tests.gpu import two_gpus
+from tests.gpu.copies_between_gpus import peer_copies
 
 DATA = Path(__file__).parent / "data"
 
@@ -46,7 +46,7 @@ def test_ordered_copies_are_copies_between_gpus_without_a_hazard(way):
     recording = load(f"peer_copies_{way}")
 
     compute, copies = streams_of_a_program(recording)
-    rows = list(two_gpus.peer_copies(recording, compute, copies))
+    rows = list(peer_copies(recording, compute, copies))
 
     assert rows_that_fail(rows) == []
     assert len(rows) == 6
