@@ -10,7 +10,8 @@ import time
 from tests.litmus import engine, oracle
 from tests.litmus.comparison import differences
 from tests.litmus.program import program
-from tests.litmus.random_programs import Fields, random_program
+from tests.litmus.random_objects import Fields
+from tests.litmus.random_programs import random_program
 
 
 def disagreements(value: Fields) -> list[str]:

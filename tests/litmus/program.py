@@ -2,20 +2,28 @@
 
 import json
 import lzma
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-Json = Any
-Fields = dict[str, Json]
+from tests.litmus.fields import (
+    FIELDS,
+    MODES,
+    STREAM_KINDS,
+    Fields,
+    Json,
+    access_list,
+    expect,
+    natural,
+    no_others,
+    one_of,
+    positive,
+)
+
 Bytes = tuple[tuple[int, int], ...]
 
 KINDS = ("RAW", "WAR", "WAW", "reuse", "use_after_free", "use_before_alloc")
 TIERS = ("certain", "probable", "latent")
-STREAM_KINDS = ("blocking", "non_blocking", "per_thread", "legacy")
-COPY_KINDS = ("host_to_device", "device_to_host", "device_to_device", "host_to_host")
-MODES = {"reads": "read", "writes": "write", "atomics": "atomic", "unknown": "unknown"}
 OPTIONS = ("cuda_free_synchronizes", "pageable_download_blocks", "strict_threads")
 
 
@@ -57,7 +65,7 @@ class Operation:
     fields: Mapping[str, Json]
 
     def __getattr__(self, name: str) -> Json:
-        if name in _FIELDS[self.op]:
+        if name in FIELDS[self.op]:
             return self.fields.get(name)
         raise AttributeError(f"{self.op} has no field {name!r}")
 
@@ -130,9 +138,9 @@ def programs(document: Json) -> list[Program]:
         ValueError: It is malformed; the text names the program and the part.
     """
     is_known = isinstance(document, dict) and document.get("format") == 1
-    _expect(is_known, "expected an object with format 1")
+    expect(is_known, "expected an object with format 1")
     listed = document.get("programs")
-    _expect(isinstance(listed, list), "programs is not a list")
+    expect(isinstance(listed, list), "programs is not a list")
     return [program(each, place) for place, each in enumerate(listed)]
 
 
@@ -143,7 +151,7 @@ def program(value: Json, place: int = 0) -> Program:
         ValueError: It is malformed.
     """
     is_named = isinstance(value, dict) and isinstance(value.get("name"), str)
-    _expect(is_named, f"program {place} is not an object with a name")
+    expect(is_named, f"program {place} is not an object with a name")
     name = value["name"]
     try:
         return _program(name, value)
@@ -152,7 +160,7 @@ def program(value: Json, place: int = 0) -> Program:
 
 
 def _program(name: str, value: Fields) -> Program:
-    _no_others(
+    no_others(
         value,
         {"name", "why", "origin", "options", "streams", "blocks", "graphs", "ops"}
         | {"hazards", "also"},
@@ -177,14 +185,14 @@ def _program(name: str, value: Fields) -> Program:
 
 def _operation(value: Json, place: int) -> Operation:
     op = value.get("op") if isinstance(value, dict) else value
-    _expect(isinstance(op, str) and op in _FIELDS, f"operation {place} is unknown: {op!r}")
-    known = _FIELDS[value["op"]]
+    expect(isinstance(op, str) and op in FIELDS, f"operation {place} is unknown: {op!r}")
+    known = FIELDS[value["op"]]
     try:
-        _no_others(value, {"op", "thread", *known})
-        _natural(value.get("thread", 0), "thread", 1 << 31)
+        no_others(value, {"op", "thread", *known})
+        natural(value.get("thread", 0), "thread", 1 << 31)
         for name, (check, is_required) in known.items():
             is_there = value.get(name) is not None
-            _expect(is_there or not is_required, f"{name} is missing")
+            expect(is_there or not is_required, f"{name} is missing")
             if is_there:
                 check(value[name], name)
     except ValueError as error:
@@ -194,17 +202,6 @@ def _operation(value: Json, place: int) -> Operation:
     if operation.op in ("copy", "memset") and bool(fields.get("sync")) == ("stream" in fields):
         raise ValueError(f"operation {place}, {operation.op}: needs either stream or sync: true")
     return operation
-
-
-def _expect(condition: bool, otherwise: str) -> None:
-    if not condition:
-        raise ValueError(otherwise)
-
-
-def _no_others(value: Mapping[str, Json], known: set[str]) -> None:
-    unknown = sorted(set(value) - known)
-    if unknown:
-        raise ValueError(f"unknown field {unknown[0]!r}")
 
 
 def _mapping(value: Fields, name: str) -> Fields:
@@ -223,29 +220,29 @@ def _list(value: Fields, name: str) -> list[Json]:
 
 def _stream_kind(value: Json) -> str:
     kind = value.get("kind") if isinstance(value, dict) else value
-    _one_of(STREAM_KINDS)(kind, "kind of stream")
+    one_of(STREAM_KINDS)(kind, "kind of stream")
     return str(kind)
 
 
 def _stream_device(value: Json) -> int:
     device = value.get("device", 0) if isinstance(value, dict) else 0
-    _natural(device, "device", 8)
+    natural(device, "device", 8)
     is_second_legacy = isinstance(value, dict) and value.get("kind") == "legacy" and not device
-    _expect(not is_second_legacy, "device 0 has the stream legacy")
+    expect(not is_second_legacy, "device 0 has the stream legacy")
     return int(device)
 
 
 def _block(name: str, value: Json) -> tuple[int, bool]:
     memory = value.get("memory", "device") if isinstance(value, dict) else "device"
     size = value.get("bytes") if isinstance(value, dict) else value
-    _one_of(("device", "pinned"))(memory, "memory")
-    _positive(size, f"size of block {name!r}")
+    one_of(("device", "pinned"))(memory, "memory")
+    positive(size, f"size of block {name!r}")
     return size, memory == "pinned"
 
 
 def _block_device(value: Json) -> int:
     device = value.get("device", 0) if isinstance(value, dict) else 0
-    _natural(device, "device", 8)
+    natural(device, "device", 8)
     return int(device)
 
 
@@ -253,137 +250,22 @@ def _graph(name: str, value: Json) -> Fields:
     if not isinstance(value, dict) or set(value) - set(MODES):
         raise ValueError(f"graph {name!r} is not an object of access lists")
     for each, entries in value.items():
-        _access_list(entries, each)
+        access_list(entries, each)
     return value
 
 
 def _hazard(value: Json) -> Hazard:
-    _expect(isinstance(value, dict), f"a hazard is not an object: {value!r}")
-    _no_others(value, {"kind", "first", "second", "block", "other_block", "tier", "bytes"})
+    expect(isinstance(value, dict), f"a hazard is not an object: {value!r}")
+    no_others(value, {"kind", "first", "second", "block", "other_block", "tier", "bytes"})
     texts = [value.get(name) for name in ("kind", "first", "second", "block", "tier")]
     spans = value.get("bytes")
     if not all(isinstance(each, str) for each in texts) or not isinstance(spans, list):
         raise ValueError(f"a hazard is incomplete: {value!r}")
-    _one_of(KINDS)(texts[0], "kind of hazard")
-    _one_of(TIERS)(texts[4], "tier")
+    one_of(KINDS)(texts[0], "kind of hazard")
+    one_of(TIERS)(texts[4], "tier")
     for span in spans:
         is_pair = isinstance(span, list) and len(span) == 2
         if not is_pair or not all(isinstance(each, int) for each in span):
             raise ValueError(f"bytes of a hazard are no pairs: {span!r}")
     kind, first, second, block, tier = map(str, texts)
     return Hazard(kind, first, second, block, tier, tuple((start, stop) for start, stop in spans))
-
-
-def _text(value: Json, name: str) -> None:
-    _expect(isinstance(value, str), f"{name} is not a name: {value!r}")
-
-
-def _flag(value: Json, name: str) -> None:
-    _expect(isinstance(value, bool), f"{name} is neither true nor false: {value!r}")
-
-
-def _natural(value: Json, name: str, limit: int = 1 << 40) -> None:
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    _expect(is_number and 0 <= value < limit, f"{name} is no natural number: {value!r}")
-
-
-def _positive(value: Json, name: str) -> None:
-    _natural(value, name)
-    if value == 0:
-        raise ValueError(f"{name} is 0")
-
-
-def _number(value: Json, name: str) -> None:
-    _expect(
-        isinstance(value, int) and not isinstance(value, bool), f"{name} is not a number: {value!r}"
-    )
-
-
-def _one_of(values: tuple[str, ...]) -> Callable[[Json, str], None]:
-    def check(value: Json, name: str) -> None:
-        if value not in values:
-            raise ValueError(f"unknown {name} {value!r}, expected {', '.join(values)}")
-
-    return check
-
-
-def _place(value: Json, name: str) -> None:
-    if isinstance(value, str):
-        return
-    is_range = isinstance(value, list) and len(value) == 3 and isinstance(value[0], str)
-    if not is_range:
-        raise ValueError(f"{name} is neither a block nor a range: {value!r}")
-    _natural(value[1], f"start of {name}")
-    if value[2] is not None:
-        _natural(value[2], f"stop of {name}")
-        if value[2] < value[1]:
-            raise ValueError(f"{name} stops before it starts: {value!r}")
-
-
-def _access_list(value: Json, name: str) -> None:
-    _expect(isinstance(value, list), f"{name} is not a list: {value!r}")
-    for each in value:
-        _place(each, name)
-
-
-_ID = {"id": (_text, True)}
-_STREAM = {"stream": (_text, True)}
-_EVENT = {"event": (_text, True)}
-_BLOCK = {"block": (_text, True)}
-_LISTS = dict.fromkeys(MODES, (_access_list, False))
-_HOW = {"stream": (_text, False), "sync": (_flag, False)}
-_MEMORY = {"memory": (_one_of(("device", "pinned")), False)}
-_DEVICE = {"device": (_natural, False)}
-_COMPLETE = {"complete": (_flag, True)}
-_NEW = {**_BLOCK, "bytes": (_positive, True)}
-_REUSE = {"reuses": (_text, False), "offset": (_natural, False)}
-_FIELDS: dict[str, dict[str, tuple[Callable[[Json, str], None], bool]]] = {
-    "launch": {**_ID, **_STREAM, **_LISTS, "programmatic": (_flag, False)},
-    "copy": {
-        **_ID,
-        **_HOW,
-        "kind": (_one_of(COPY_KINDS), True),
-        "source": (_place, True),
-        "destination": (_place, True),
-        # Of a copy between devices: the one that is not its stream's.
-        "peer": (_natural, False),
-    },
-    "memset": {**_ID, **_HOW, "destination": (_place, True)},
-    "host_access": {**_ID, **_LISTS},
-    "event_record": {**_EVENT, **_STREAM},
-    "stream_wait_event": {**_EVENT, **_STREAM},
-    "event_synchronize": _EVENT,
-    "event_destroy": _EVENT,
-    "stream_synchronize": _STREAM,
-    "device_synchronize": _DEVICE,
-    "event_query": {**_EVENT, **_COMPLETE},
-    "stream_query": {**_STREAM, **_COMPLETE},
-    "stream_create": {
-        **_STREAM,
-        "kind": (_one_of(STREAM_KINDS), True),
-        "priority": (_number, False),
-        "handle_of": (_text, False),
-        **_DEVICE,
-    },
-    "stream_destroy": _STREAM,
-    "malloc": {
-        **_ID,
-        **_NEW,
-        **_REUSE,
-        **_MEMORY,
-        "stream": (_text, False),
-        "pool": (_text, False),
-    },
-    "free": {**_ID, **_BLOCK},
-    "record_stream": {**_BLOCK, **_STREAM},
-    "malloc_async": {**_ID, **_NEW, **_REUSE, **_STREAM},
-    "free_async": {**_ID, **_BLOCK, **_STREAM},
-    "cuda_malloc": {**_NEW, **_REUSE, **_MEMORY},
-    "cuda_free": _BLOCK,
-    "begin_capture": _STREAM,
-    "end_capture": {**_STREAM, "graph": (_text, True)},
-    "instantiate": {"graph": (_text, True), "of": (_text, True)},
-    "graph_launch": {**_ID, **_STREAM, "graph": (_text, True)},
-    "write_value": {**_STREAM, "address": (_text, True)},
-    "wait_value": {**_STREAM, "address": (_text, True)},
-}
