@@ -17,6 +17,8 @@ from gpuviz.advice.precision.promotion_finding import (
 )
 from gpuviz.advice.precision.promotions import promotions
 from gpuviz.advice.precision.reduced_samples import reduced_samples
+from gpuviz.advice.precision.upload_finding import upload_finding
+from gpuviz.advice.precision.uploads import uploaded_doubles
 from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.source.own_lines import is_own
@@ -45,12 +47,15 @@ RULES = (
         "precision meets it, unless both come only from small arrays in it, as of `fftfreq`; "
         "or a line that does not name the type reduces integers of at most 16 bits to their mean "
         "or variance along an axis, and they alone use what follows, with nothing else in double "
-        "precision; "
+        "precision; or a line that does not name the type uploads an array in double precision, "
+        "as NumPy makes it, which meets as many elements that are computed in single precision, or "
+        "several such arrays of one line, and nothing else is in double precision; "
         "the saving is half of the bytes of the array and of what is computed "
         "from it, the time in which elementwise kernels and reductions move that half, and half of "
-        "the time of FFTs, without the time to convert an operand each time that it is made",
-        "convert the operand, or create or reduce the array with `dtype=cupy.float32`, if that is "
-        "precise enough",
+        "the time of FFTs, without the time to convert an operand each time that it is made, "
+        "or uploaded",
+        "convert the operand, or what is uploaded, or create or reduce the array with "
+        "`dtype=cupy.float32`, if that is precise enough",
     ),
 )
 
@@ -104,7 +109,10 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     double precision: it has half of its size from where it is converted on, and each time that it
     is made, the saving is less by the time to read it and to write the result. Arrays that follow
     from means of small integers are found as well: see
-    `gpuviz.advice.precision.reduced_samples.reduced_samples`.
+    `gpuviz.advice.precision.reduced_samples.reduced_samples`. So are those that follow from arrays
+    which the program uploads in double precision, NumPy's default: see
+    `gpuviz.advice.precision.uploads.uploaded_doubles`. The time to convert these on the GPU is
+    subtracted.
 
     Whether the narrower type is precise enough is the program's decision: ``possible``.
     """
@@ -139,6 +147,9 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         shown[promotion.blocks] = True
     for reduced in reduced_samples(device, shown):
         yield reduction_finding(device, reduced)
+        shown[reduced.blocks] = True
+    for uploaded in uploaded_doubles(device, shown):
+        yield upload_finding(device, uploaded)
 
 
 def _by_line(device: DeviceBlocks, found: Doubles) -> "list[NDArray[Any]]":
