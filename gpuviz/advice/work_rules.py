@@ -66,6 +66,7 @@ from gpuviz.advice.rules import (
     r86_exchangeable_copies,
     r87_slow_fft_lengths,
     r88_matrices_one_by_one,
+    r89_interleaved_fields,
 )
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r71_double_precision.find,
         r77_float32_products.find,
         r78_unaligned_products.find,
+        r89_interleaved_fields.find,
         r05_temporary_idleness.find,
         r53_optimizer_memory.find,
         r52_checkpointed_activations.find,

@@ -71,6 +71,7 @@ class Touches:
         bytes: For each touch, how much was accessed from the address on; 0 if that is not known.
         activity: For each touch, the first row of ``activities`` with the call's correlation, or
             -1.
+        row: For each touch, the row of ``launch_blocks``.
         opaque: The rows of ``api_calls`` of opaque work, in the order of the calls.
         first: For each block, the row of ``api_calls`` that first used it or may have; -1 if none.
         last: For each block, the row of ``api_calls`` that last used it or may have; -1 if none.
@@ -83,6 +84,7 @@ class Touches:
     mode: "NDArray[Any]"
     bytes: "NDArray[Any]"
     activity: "NDArray[Any]"
+    row: "NDArray[Any]"
     opaque: "NDArray[Any]"
     first: "NDArray[Any]"
     last: "NDArray[Any]"
@@ -125,11 +127,11 @@ def touches(recording: "RecordingData") -> Touches | None:
     size = plain(launched["bytes"])[known].astype(np.int64)
     activity = first_rows(plain(tables["activities"]["correlation"]), correlation[known])
     left = left_by_joins(recording, blocks, block, call, activity)
-    columns = (block, call, address, mode, size, activity)
-    block, call, address, mode, size, activity = _without(left, columns)
+    columns = (block, call, address, mode, size, activity, known)
+    block, call, address, mode, size, activity, known = _without(left, columns)
     mode, left = of_strided_functions(recording, blocks, block, call, activity, mode)
-    columns = (block, call, address, mode, size, activity)
-    block, call, address, mode, size, activity = _without(left, columns)
+    columns = (block, call, address, mode, size, activity, known)
+    block, call, address, mode, size, activity, known = _without(left, columns)
 
     opaque = _opaque_calls(recording, blocks, block, call, activity)
     opaque = opaque[np.argsort(times[opaque], kind="stable")]
@@ -137,7 +139,7 @@ def touches(recording: "RecordingData") -> Touches | None:
     is_area = np.isin(block, work_areas(recording, blocks))
     activity_of = np.where(is_area, -1, activity)
     mode = _with_products(recording, blocks, first, block, call, activity_of, mode)
-    return Touches(blocks, block, call, address, mode, size, activity, opaque, first, last)
+    return Touches(blocks, block, call, address, mode, size, activity, known, opaque, first, last)
 
 
 def _without(
@@ -161,6 +163,7 @@ def without_touches(recording: "RecordingData", used: Touches, removed: "NDArray
         mode=used.mode[kept],
         bytes=used.bytes[kept],
         activity=used.activity[kept],
+        row=used.row[kept],
         first=first,
         last=last,
     )

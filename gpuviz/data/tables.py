@@ -73,6 +73,8 @@ DEFAULTS = {
     ("frames", "context_line"): 0,
     ("launch_blocks", "bytes"): 0,
     ("launch_blocks", "content"): 0,
+    ("launch_blocks", "element"): 0,
+    ("launch_blocks", "stride"): 0,
     ("pools", "framework"): "",
     ("pools", "memory"): "",
     ("stacks", "module"): "",
@@ -179,7 +181,9 @@ def schemas() -> "dict[str, pa.Schema]":
       is a number that is equal for copies of as many bytes from or to the host with equal bytes at
       64 places of the host's memory, as the call left it. In the first row of a launch, it is equal
       for kernels whose arguments are equal but for the addresses of blocks. It is 0 if unknown, and
-      for all other work.
+      for all other work. ``element`` is how many bytes an element of an array of CuPy has of which
+      a kernel accesses all elements, and ``stride`` the distance in bytes from one to the next if
+      there are gaps between all of them, as in a column of a matrix; 0 if not, or if unknown.
     - ``graph_calls``: a call that a stream capture recorded instead of running it, or a launch of
       a graph (kind ``launch``). ``capture`` numbers the captures; of a launch it is 0 unless all
       nodes of the graph are known. ``graph`` numbers the executable graphs made of captures; it is
@@ -415,6 +419,8 @@ _COLUMNS = {
         "mode": "enum",
         "bytes": "uint64",
         "content": "uint64",
+        "element": "uint32",
+        "stride": "uint32",
     },
     "graph_calls": {
         "correlation": "uint32",

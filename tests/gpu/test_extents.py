@@ -31,6 +31,13 @@ def span(array):
     return array.data.ptr + low, len(touched) if is_dense else 0
 
 
+def apart(array):
+    """Return the bytes from an element to the nearest if there are gaps between all, else 0."""
+    steps = zip(array.strides, array.shape, strict=True)
+    nearest = min((abs(stride) for stride, length in steps if length > 1 and stride), default=0)
+    return nearest if nearest > array.itemsize else 0
+
+
 def random_view(rng, dtype):
     array = cupy.zeros(tuple(rng.randint(1, 6) for _ in range(rng.randint(1, 4))), dtype)
     slices = []
@@ -65,6 +72,24 @@ def said():
         return {(row["address"], row["bytes"], row["mode"]) for row in rows}
 
     return record
+
+
+def test_the_distances_of_the_elements_of_ufuncs_are_those_of_their_arrays():
+    rng = random.Random("stride")
+    fields = cupy.zeros((20, 30, 6), "f4")
+    views = [random_view(rng, "f4") for _ in range(ROUNDS)]
+    views += [fields[..., 2], fields[1:-1, ::-1, 5], fields[:, 3], fields[..., :2], fields.T[0]]
+    cupy.cuda.Device().synchronize()
+    with gpuviz.record() as recorder:
+        results = [cupy.positive(view) for view in views]
+    rows = recorder.recording.tables["launch_blocks"].to_pylist()
+    read = {
+        (row["address"], row["stride"], row["element"]) for row in rows if row["mode"] == "read"
+    }
+
+    assert [apart(view) for view in views[-5:]] == [24, 24, 0, 0, 24]
+    assert {(span(view)[0], apart(view), 4) for view in views} <= read
+    assert len(results) == len(views)
 
 
 @pytest.mark.parametrize("dtype", ["?", "i2", "f4", "c16"])

@@ -114,7 +114,7 @@ void elements_are_declared_for_one_function_of_a_name() {
 }
 
 void check_span(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides,
-                std::int64_t start, std::uint64_t bytes) {
+                std::int64_t start, std::uint64_t bytes, std::uint32_t stride = 0) {
     std::vector<std::int64_t> array{0x1000, 1};
     array.insert(array.end(), shape.begin(), shape.end());
     array.insert(array.end(), strides.begin(), strides.end());
@@ -122,14 +122,19 @@ void check_span(const std::vector<std::int64_t>& shape, const std::vector<std::i
         reinterpret_cast<const std::byte*>(array.data()), array.size() * 8, 4);
     CHECK_EQUAL(found.start, std::uint64_t(0x1000 + start));
     CHECK_EQUAL(found.bytes, bytes);
+    CHECK_EQUAL(found.stride, stride);
 }
 
 void the_span_of_an_array_is_known_if_it_has_no_gaps() {
     check_span({}, {}, 0, 4);
     check_span({10}, {4}, 0, 40);
     check_span({10}, {-4}, -36, 40);
-    check_span({10}, {8}, 0, 0);  // every second element
-    check_span({10}, {-8}, -72, 0);
+    check_span({10}, {8}, 0, 0, 8);  // every second element
+    check_span({10}, {-8}, -72, 0, 8);
+    check_span({3, 5}, {60, 12}, 0, 0, 12);  // one of three fields
+    check_span({5, 3}, {12, 60}, 0, 0, 12);
+    check_span({3, 1}, {60, 12}, 0, 0, 60);  // a column
+    check_span({2}, {std::int64_t{1} << 40}, 0, 0);
     check_span({1}, {800}, 0, 4);
     check_span({10, 3}, {0, 4}, 0, 12);  // broadcast
     check_span({3, 5}, {20, 4}, 0, 60);

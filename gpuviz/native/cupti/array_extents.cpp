@@ -102,7 +102,7 @@ std::size_t size_set_by_cupy(std::size_t size) noexcept {
 
 ArraySpan span_of_array(const std::byte* array, std::size_t size, std::uint32_t element) noexcept {
     const auto pointer = std::uint64_t(member(array, 0));
-    const ArraySpan unknown{pointer, 0};
+    const ArraySpan unknown{pointer, 0, 0};
     const std::size_t dimensions = size / (2 * word) - 1;
     if (dimensions > most_dimensions || member(array, 1) <= 0) {
         return unknown;
@@ -137,11 +137,12 @@ ArraySpan span_of_array(const std::byte* array, std::size_t size, std::uint32_t 
     std::uint64_t bytes = element;
     for (std::size_t each = 0; each < count; ++each) {
         if (found[each].stride > bytes) {
-            return {start, 0};
+            const bool is_alone = each == 0 && found[each].stride <= UINT32_MAX;
+            return {start, 0, is_alone ? std::uint32_t(found[each].stride) : 0};
         }
         bytes += found[each].stride * found[each].steps;
     }
-    return {start, bytes};
+    return {start, bytes, 0};
 }
 
 }  // namespace gpuviz::cupti

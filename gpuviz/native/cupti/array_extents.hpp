@@ -28,8 +28,9 @@ void declare_array_elements(std::uint64_t function, const std::string& symbol,
 [[nodiscard]] std::size_t size_set_by_cupy(std::size_t size) noexcept;
 
 struct ArraySpan {
-    std::uint64_t start;  // the lowest address
-    std::uint64_t bytes;  // 0: there are gaps between the elements, or it is not known
+    std::uint64_t start;   // the lowest address
+    std::uint64_t bytes;   // 0: there are gaps between the elements, or it is not known
+    std::uint32_t stride;  // the least distance of elements that all have gaps between them; else 0
 };
 
 // The memory of an array of CuPy, a structure of a pointer, the number of elements, the shape and

@@ -97,6 +97,8 @@ void CuptiLaunchArguments::find_in_array(const Parameter& parameter, const std::
         touch.address = span.start;
         touch.mode = parameter.mode.first;
         touch.bytes = span.bytes;
+        touch.element = parameter.element;
+        touch.stride = span.stride;
         found.push_back(touch);
     }
 }

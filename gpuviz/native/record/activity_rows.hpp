@@ -135,6 +135,8 @@ struct LaunchBlockRow {
     AccessMode mode;
     std::uint64_t bytes;    // 0: unknown
     std::uint64_t content;  // 0: unknown
+    std::uint32_t element;  // 0: unknown
+    std::uint32_t stride;   // 0: unknown, or there are elements without gaps between them
 
     static constexpr auto fields() {
         using Self = LaunchBlockRow;
@@ -143,7 +145,9 @@ struct LaunchBlockRow {
                           Field{"address", &Self::address},
                           Field{"mode", &Self::mode},
                           Field{"bytes", &Self::bytes},
-                          Field{"content", &Self::content}};
+                          Field{"content", &Self::content},
+                          Field{"element", &Self::element},
+                          Field{"stride", &Self::stride}};
     }
 };
 

@@ -85,8 +85,8 @@ void BlockTouches::record(const Touch& touch, ActivityLog& log) {
     const std::uint64_t offset = touch.address - address;
     if (offset < size) {
         const std::uint64_t bytes = touch.bytes <= size - offset ? touch.bytes : 0;
-        log.launch_blocks.append(
-            {touch.correlation, address, touch.address, touch.mode, bytes, touch.content});
+        log.launch_blocks.append({touch.correlation, address, touch.address, touch.mode, bytes,
+                                  touch.content, touch.element, touch.stride});
     }
 }
 

@@ -25,6 +25,8 @@ class BlockTouches {
         AccessMode mode;
         std::uint64_t bytes = 0;    // from the address on, all of which it accesses; 0: unknown
         std::uint64_t content = 0;  // of a copy on the host, or of the launch's other arguments
+        std::uint32_t element = 0;  // the bytes of an element of an array of CuPy; 0: unknown
+        std::uint32_t stride = 0;   // see cupti::ArraySpan
     };
 
     // Called by launching threads: keeps addresses that may lie in a block.

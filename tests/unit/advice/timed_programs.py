@@ -53,7 +53,7 @@ def with_pinned_memory(recording: Recording, places: Iterable[tuple[int, int] | 
     touched = [
         {"correlation": copy["correlation"], "block": (block + 1) << 40, "content": 0}
         | {"address": ((block + 1) << 40) + offset, "bytes": copy["bytes"]}
-        | {"mode": _OF_HOST[copy["copy_kind"]]}
+        | {"mode": _OF_HOST[copy["copy_kind"]], "element": 0, "stride": 0}
         for copy, (block, offset) in known
     ]
     alloc = {"time": 0, "action": "alloc", "size": 1 << 40, "requested_size": 1 << 40}
