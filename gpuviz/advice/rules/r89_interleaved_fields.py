@@ -64,8 +64,8 @@ def _finding(
     apart = found.stride // found.element
     return Finding(
         rule="R89",
-        title=f"{format_counted(len(found.work), 'kernel')} that use every {_ordinal(apart)} "
-        f"element of what {text_of(made)} makes take {format_duration(int(spent.sum()))}.",
+        title=f"{format_counted(len(found.work), 'kernel')} use every {_ordinal(apart)} element "
+        f"of what {text_of(made)} makes, and take {format_duration(int(spent.sum()))}.",
         reason=f"They read or write elements of {format_bytes(found.element)} that are "
         f"{format_bytes(found.stride)} apart, so that memory moves what is between them in vain. "
         "Other work uses these arrays for less than half of that time.",

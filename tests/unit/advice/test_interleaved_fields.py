@@ -123,8 +123,8 @@ def test_fields_that_kernels_use_one_by_one_should_not_be_interleaved(given):
 
     before, after = recording, recorded(partial(program, apart=False), stride=0)
     assert finding.title.startswith(
-        f"{2 * ROUNDS} kernels that use every 6th element of what `data, out = "
-        "cp.empty(FIELDS * points), cp.empty(points)` makes take "
+        f"{2 * ROUNDS} kernels use every 6th element of what `data, out = "
+        "cp.empty(FIELDS * points), cp.empty(points)` makes, and take "
     )
     assert "elements of 4 B that are 24 B apart" in finding.reason
     assert finding.saved_ns == pytest.approx(before.duration_ns - after.duration_ns, rel=0.1)
