@@ -15,7 +15,7 @@ from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import stacks_of, text_numbers
-from gpuviz.data.columns import plain
+from gpuviz.data.columns import distinct, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_counted, format_duration
 
@@ -84,9 +84,11 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     ``possible``.
     """
     schedule = device.schedule
+    of_lines, found = list(_calls(device)), []
+    if not of_lines:
+        return
     at_once = resident_blocks(schedule) / np.maximum(schedule.blocks, 1)
-    found = []
-    for calls in _calls(device):
+    for calls in of_lines:
         duration, removed = schedule.duration.copy(), []
         before_ns = after_ns = count = 0
         for run in _runs(device, calls):
@@ -131,12 +133,13 @@ def _calls(device: "DeviceBlocks") -> "Iterator[_Calls]":
     """Yield the calls of each line that may take a stack of matrices instead."""
     recording, schedule = device.recording, device.schedule
     stacks = stacks_of(recording.tables, schedule.call)
-    distinct, place = np.unique(stacks, return_inverse=True)
-    names = [_routine(recording.call_stacks.frames(each)) for each in distinct.tolist()]
-    is_routine = np.array([bool(each) for each in names], bool)[place]
-    work = np.flatnonzero(
-        is_routine & (schedule.device == device.device) & (schedule.call >= 0) & (stacks != 0)
-    )
+    frames_of = recording.call_stacks.frames
+    names = {each: _routine(frames_of(each)) for each in distinct(stacks).tolist()}
+    routines = [each for each, name in names.items() if name]
+    if not routines:
+        return
+    is_routine = np.isin(stacks, routines) & (schedule.device == device.device)
+    work = np.flatnonzero(is_routine & (schedule.call >= 0))
     work = work[np.argsort(schedule.called[schedule.call[work]], kind="stable")]
     lines = line_numbers(recording, stacks[work])
     texts = plain(recording.tables["activities"]["name"])[schedule.rows[work]]
@@ -147,7 +150,8 @@ def _calls(device: "DeviceBlocks") -> "Iterator[_Calls]":
         # Each call begins with the same work.
         number = np.cumsum(step == step[0]) - 1
         if number[-1] + 1 >= _LEAST_CALLS:
-            yield _Calls(names[place[of_line[0]]], of_line, number, int(stacks[of_line[0]]))
+            stack = int(stacks[of_line[0]])
+            yield _Calls(names[stack], of_line, number, stack)
 
 
 def _routine(frames: "Sequence[Frame]") -> str:
