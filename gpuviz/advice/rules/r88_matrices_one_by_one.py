@@ -32,10 +32,10 @@ RULES = (
         "R88",
         "matrices one by one",
         "a line calls `solve`, `inv` or `cholesky` of `cupy.linalg` or `torch.linalg` at least "
-        "eight times, for matrices all of which exist before the first call, and the kernels of "
-        "the calls would together take at most half of their time if as many ran at once as the "
-        "GPU's multiprocessors have room for; the saving is that time and the launches of all "
-        "calls but the first",
+        "eight times, for matrices of one size all of which exist before the first call, and the "
+        "kernels of the calls would together take at most half of their time if as many ran at "
+        "once as the GPU's multiprocessors have room for; the saving is that time and the launches "
+        "of all calls but the first",
         "one call for a stack of matrices",
     ),
 )
@@ -75,7 +75,8 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
 
     Trigger: a line calls such a function at least eight times in a row. What a call reads, and what
     it did not make itself, has been written before the first of them, and the call only reads it:
-    so none needs the result of another. The kernels of a call leave most of the GPU idle: see
+    so none needs the result of another. All of them allocate as many bytes, as for matrices of one
+    size. The kernels of a call leave most of the GPU idle: see
     `gpuviz.advice.kernels.resident_blocks.resident_blocks`.
 
     Saving: the recording's `Schedule`, replayed without the launches of all calls of a row but the
@@ -196,9 +197,15 @@ def _runs(device: "DeviceBlocks", calls: _Calls) -> list[tuple[int, int]]:
     is_blocked[number[~is_own & (mode == _UNKNOWN)]] = True
     # A call of which nothing is known may read anything.
     is_blocked[np.bincount(of, minlength=count) == 0] = True
+    # Matrices of other sizes cannot be in one stack.
+    latest_call = np.full(len(used.blocks), -1)
+    np.maximum.at(latest_call, block, number)
+    is_new = (call_of[used.first[block]] == number) & (latest_call[block] == number)
+    size = np.bincount(number[is_new], used.blocks.requested[block[is_new]], count)
     runs, start = [], 0
     for each in range(1, count + 1):
-        if each == count or is_blocked[each] or is_blocked[start] or ready[each] > begins[start]:
+        ends = each == count or is_blocked[each] or is_blocked[start]
+        if ends or ready[each] > begins[start] or size[each] != size[start]:
             runs.append((start, each))
             start = each
     return [run for run in runs if run[1] - run[0] >= _LEAST_CALLS]
@@ -212,6 +219,7 @@ def _finding(
     kernels = calls.work[schedule.kind[calls.work] == KERNEL]
     blocks = int(schedule.blocks[kernels].max(initial=0))
     of_gpu = schedule.multiprocessors.get(device.device, 0)
+    sides = ", and right-hand sides of shape `(n, m, k)`" if "solve" in calls.name else ""
     return Finding(
         rule="R88",
         title=f"{text_of(line)} calls `{calls.name}` {counted} for one matrix each.",
@@ -220,7 +228,7 @@ def _finding(
         f"of at most {format_counted(blocks, 'thread block')}; the GPU has "
         f"{format_counted(of_gpu, 'multiprocessor')}.",
         change=f"Call `{calls.name}` once, outside of the loop, with a stack of the matrices: it "
-        "takes arrays of shape `(n, m, m)`, and computes all `n` results at once.",
+        f"takes arrays of shape `(n, m, m)`{sides}, and computes all `n` results at once.",
         certainty="possible",
         device=device.device,
         saved_ns=schedule.saved_alone(change),

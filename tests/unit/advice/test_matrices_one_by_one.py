@@ -76,6 +76,15 @@ def each_of_a_new_matrix(gpu):
     return b
 
 
+def of_matrices_of_other_sizes(gpu):
+    inputs_of_all = []
+    for number in range(COUNT):
+        inputs_of_all.append((gpu.empty(MATRIX + 512 * number), gpu.empty(COLUMN)))
+        for each in inputs_of_all[-1]:
+            gpu.copy_to_device(each)
+    return [solve(gpu, a, b) for a, b in inputs_of_all]
+
+
 def recorded(program, **options):
     gpu = gpuviz.SimulatedGPU(real_time=False)
     with gpuviz.record(device=gpu) as recorder:
@@ -130,6 +139,7 @@ def test_functions_of_torch_have_no_frames_and_are_known_by_their_line():
     [
         pytest.param(each_from_the_last, {}, id="of which each needs the result before"),
         pytest.param(each_of_a_new_matrix, {}, id="of matrices that are made in between"),
+        pytest.param(of_matrices_of_other_sizes, {}, id="of matrices of other sizes"),
         pytest.param(one_by_one, {"grid": 4000}, id="that fill the GPU"),
         pytest.param(one_by_one, {"count": 7}, id="of which there are few"),
         pytest.param(one_by_one, {"routine": lstsq}, id="of functions for single matrices"),
