@@ -103,7 +103,7 @@ class LiveRecording:
 
     @property
     def clock_ns(self) -> int:
-        """Time since the session began; 0 before."""
+        """Time since time zero of the session, in ns; 0 before."""
         return self.session.since_start(self.source.now_ns() or time.monotonic_ns())
 
     @property

@@ -233,8 +233,19 @@ class Elementwise:
 
 def kernel_threads(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
     """Return how many threads each kernel has; 0 if unknown."""
+    return _threads(recording, activities, ("grid", "block"))
+
+
+def block_threads(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
+    """Return how many threads a block of each kernel has; 0 if unknown."""
+    return _threads(recording, activities, ("block",))
+
+
+def _threads(
+    recording: "RecordingData", activities: "NDArray[Any]", parts: tuple[str, ...]
+) -> "NDArray[Any]":
     table = recording.tables["launch_configurations"]
-    sides = [f"{of}_{axis}" for of in ("grid", "block") for axis in "xyz"]
+    sides = [f"{of}_{axis}" for of in parts for axis in "xyz"]
     # A product of damaged numbers is wrong, but does not fail.
     threads = np.prod([plain(table[side]).astype(np.int64) for side in sides], axis=0)
     launch = plain(recording.tables["activities"]["launch"])[activities]

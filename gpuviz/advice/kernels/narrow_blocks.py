@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.elementwise import block_threads
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.kernels.bandwidth import OF_LIBRARIES, possible_bandwidth
 from gpuviz.advice.replay.trace import KERNEL
@@ -103,11 +104,10 @@ def narrow_blocks(schedule: "Schedule", device: int, least_ns: float) -> "Iterat
 def _threads(recording: "RecordingData", rows: "NDArray[Any]") -> "NDArray[Any]":
     """Return the threads per block of activities without shared memory; 0 of others."""
     table = recording.tables["launch_configurations"]
-    x, y, z = (plain(table[f"block_{axis}"]).astype(np.int64) for axis in "xyz")
     shared = plain(table["static_shared_memory"]) + plain(table["dynamic_shared_memory"])
-    counts = np.where(shared == 0, x * y * z, 0)
     launches = plain(recording.tables["activities"]["launch"])[rows]
-    threads: NDArray[Any] = np.append(counts, 0)[first_rows(plain(table["id"]), launches)]
+    has_none = np.append(shared == 0, False)[first_rows(plain(table["id"]), launches)]
+    threads: NDArray[Any] = np.where(has_none, block_threads(recording, rows), 0)
     return threads
 
 

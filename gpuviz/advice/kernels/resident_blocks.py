@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.elementwise import block_threads
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
 
@@ -24,26 +25,19 @@ def resident_blocks(schedule: "Schedule") -> "NDArray[Any]":
     """
     tables = schedule.recording.tables
     table = tables["launch_configurations"]
-    columns = (
-        "block_x",
-        "block_y",
-        "block_z",
-        "registers",
-        "static_shared_memory",
-        "dynamic_shared_memory",
-    )
-    *sizes, registers, static, dynamic = (
-        np.maximum(plain(table[name]).astype(np.int64), 0) for name in columns
-    )
-    threads = np.maximum(np.prod(np.maximum(sizes, 1), axis=0), 1)
-    each = np.minimum(_BLOCKS, _THREADS // threads)
-    each = np.minimum(each, _REGISTERS // np.maximum(threads * registers, 1))
-    each = np.minimum(each, _SHARED_BYTES // np.maximum(static + dynamic, 1))
     launches = plain(tables["activities"]["launch"])[schedule.rows]
     row = first_rows(plain(table["id"]), launches)
-    of_launch = np.append(np.maximum(each, 1), 0)[row]
+    registers, static, dynamic = (
+        np.append(np.maximum(plain(table[name]).astype(np.int64), 0), 0)[row]
+        for name in ("registers", "static_shared_memory", "dynamic_shared_memory")
+    )
+    threads = block_threads(schedule.recording, schedule.rows)
+    known = np.maximum(threads, 1)
+    each = np.minimum(_BLOCKS, _THREADS // known)
+    each = np.minimum(each, _REGISTERS // np.maximum(known * registers, 1))
+    each = np.minimum(each, _SHARED_BYTES // np.maximum(static + dynamic, 1))
     multiprocessors = np.array(
         [schedule.multiprocessors.get(device, 0) for device in schedule.device.tolist()], np.int64
     )
-    found: NDArray[Any] = of_launch * multiprocessors
+    found: NDArray[Any] = np.where(threads > 0, np.maximum(each, 1), 0) * multiprocessors
     return found

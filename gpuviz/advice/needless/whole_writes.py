@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.arrays.elementwise import WRITE, kernel_threads
+from gpuviz.advice.arrays.elementwise import WRITE, block_threads, kernel_threads
 from gpuviz.advice.arrays.part_reads import elements_of_torch
 from gpuviz.advice.replay.trace import COPY, KERNEL, KINDS
 from gpuviz.data.columns import plain
-from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import are_named
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def may_overwrite(
         rest = threads - requested // size
         fits |= (requested % size == 0) & (rest >= 0) & (rest < _BLOCK)
     of_torch = elements_of_torch(device.recording, rows)
-    others = np.where(_threads_of_a_block(device, rows) == _BLOCK, 0, threads)
+    others = np.where(block_threads(device.recording, rows) == _BLOCK, 0, threads)
     fits |= np.maximum(others, of_torch) * _ELEMENT_BYTES[-1] >= requested
     partial = launches.call[~(launches.is_whole & _are_unmasked(device))]
     found: NDArray[Any] = able & fits & ~np.isin(used.call[touches], partial)
@@ -98,13 +97,3 @@ def _are_unmasked(device: "DeviceBlocks") -> "NDArray[Any]":
             and (each.name == "copy" or (each.inputs[-1] != "bool" and each.name != "copy_where"))
         )
     )
-
-
-def _threads_of_a_block(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
-    """Return how many threads a block of each kernel has; 1 if unknown."""
-    table = device.recording.tables["launch_configurations"]
-    sides = [plain(table[f"block_{axis}"]).astype(np.int64) for axis in "xyz"]
-    launch = plain(device.recording.tables["activities"]["launch"])[rows]
-    place = first_rows(plain(table["id"]), launch)
-    found: NDArray[Any] = np.append(np.prod(sides, axis=0), 1)[place]
-    return found

@@ -10,7 +10,7 @@ from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import WRITE
 from gpuviz.advice.arrays.joins import Joins, copies_of_parts, joins, joins_of_torch
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.host.host_gaps import host_gaps
+from gpuviz.advice.host.calls_left_out import without_calls
 from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.reserved.driver_allocations import calls_for_allocations
@@ -231,13 +231,9 @@ def _without_calls(
     device: DeviceBlocks, duration: "NDArray[Any]", calls: "NDArray[Any]"
 ) -> ScheduleChange:
     """Return the schedule with these durations in ns and without these of the host's calls."""
-    schedule = device.schedule
-    instant = np.zeros(len(schedule.called), bool)
-    instant[calls] = True
-    gaps = instant & host_gaps(schedule.recording, device.device).is_short
-    return ScheduleChange(
-        duration=duration, instant=instant, without_wait=instant, without_gap=gaps
-    )
+    gone = np.zeros(len(device.schedule.called), bool)
+    gone[calls] = True
+    return without_calls(device, duration, gone)
 
 
 def _change(device: DeviceBlocks, links: Joins, last: "NDArray[Any]") -> Change:

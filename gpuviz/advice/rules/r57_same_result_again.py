@@ -10,7 +10,7 @@ from gpuviz.advice.arrays.elementwise import function_names
 from gpuviz.advice.arrays.equal_arrays import EqualArrays, equal_arrays
 from gpuviz.advice.evidence import Line
 from gpuviz.advice.finding import Finding
-from gpuviz.advice.host.host_gaps import host_gaps
+from gpuviz.advice.host.calls_left_out import without_calls
 from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.needless.repeated_work import RepeatedWork
 from gpuviz.advice.replay.schedule import ScheduleChange
@@ -206,10 +206,7 @@ def _left_out(
     duration[work] = 0
     is_gone = np.zeros(len(schedule.called), bool)
     is_gone[calls] = True
-    gaps = is_gone & host_gaps(device.recording, device.device).is_short
-    return ScheduleChange(
-        duration=duration, without_wait=is_gone, without_gap=gaps, instant=is_gone
-    )
+    return without_calls(device, duration, is_gone)
 
 
 def _equal(device: "DeviceBlocks", repeated: RepeatedWork, equal: EqualArrays) -> Finding:

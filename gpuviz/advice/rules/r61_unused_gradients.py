@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.finding import Finding
-from gpuviz.advice.host.host_gaps import host_gaps
+from gpuviz.advice.host.calls_left_out import without_calls
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.replay.trace import KERNEL
@@ -74,10 +74,7 @@ def _without(
     kernels = np.flatnonzero((schedule.kind == KERNEL) & (schedule.call >= 0))
     duration[kernels] = (duration[kernels] * left[schedule.call[kernels]]).astype(np.int64)
     duration[work] = 0
-    gaps = needless & host_gaps(device.recording, device.device).is_short
-    return ScheduleChange(
-        duration=duration, without_wait=needless, without_gap=gaps, instant=needless
-    )
+    return without_calls(device, duration, needless)
 
 
 def _finding(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuviz.advice.finding import Finding
-from gpuviz.advice.host.host_gaps import host_gaps
+from gpuviz.advice.host.calls_left_out import without_calls
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
 from gpuviz.advice.kernels.resident_blocks import resident_blocks
 from gpuviz.advice.replay.schedule import ScheduleChange
@@ -126,8 +126,7 @@ def _without(
     )
     gone = np.zeros(len(stacks), bool)
     gone[of_routine] = np.append(False, is_removed[order])[before]
-    gaps = gone & host_gaps(device.recording, device.device).is_short
-    return ScheduleChange(duration=duration, without_wait=gone, without_gap=gaps, instant=gone)
+    return without_calls(device, duration, gone)
 
 
 def _calls(device: "DeviceBlocks") -> "Iterator[_Calls]":
@@ -178,11 +177,12 @@ def _runs(device: "DeviceBlocks", calls: _Calls) -> list[tuple[int, int]]:
     touches = np.flatnonzero(call_of[used.call] >= 0)
     number, block = call_of[used.call[touches]], used.block[touches].astype(np.int64)
     is_own = call_of[used.first[block]] == number
+    size = _bytes_of_calls(device, number, block, is_own, int(calls.number[-1]) + 1)
     # What nothing else uses is a work area of the library.
     is_shared = np.zeros(len(used.blocks), bool)
     is_shared[np.delete(used.block, touches)] = True
     is_own |= ~is_shared[block] & (used.mode[touches] != _READ)
-    count = int(calls.number[-1]) + 1
+    count = len(size)
     begins = np.full(count, len(times))
     np.minimum.at(begins, calls.number, moment[schedule.call[calls.work]])
     # When the latest of what each call reads was written; -1 if before all calls.
@@ -197,18 +197,37 @@ def _runs(device: "DeviceBlocks", calls: _Calls) -> list[tuple[int, int]]:
     is_blocked[number[~is_own & (mode == _UNKNOWN)]] = True
     # A call of which nothing is known may read anything.
     is_blocked[np.bincount(of, minlength=count) == 0] = True
-    # Matrices of other sizes cannot be in one stack.
-    latest_call = np.full(len(used.blocks), -1)
-    np.maximum.at(latest_call, block, number)
-    is_new = (call_of[used.first[block]] == number) & (latest_call[block] == number)
-    size = np.bincount(number[is_new], used.blocks.requested[block[is_new]], count)
     runs, start = [], 0
     for each in range(1, count + 1):
         ends = each == count or is_blocked[each] or is_blocked[start]
+        # Matrices of other sizes cannot be in one stack.
         if ends or ready[each] > begins[start] or size[each] != size[start]:
             runs.append((start, each))
             start = each
     return [run for run in runs if run[1] - run[0] >= _LEAST_CALLS]
+
+
+def _bytes_of_calls(
+    device: "DeviceBlocks",
+    number: "NDArray[Any]",
+    block: "NDArray[Any]",
+    is_own: "NDArray[Any]",
+    count: int,
+) -> "NDArray[Any]":
+    """Return the bytes of the arrays that each call alone uses, counted once for each use.
+
+    Args:
+        device: The device's blocks.
+        number: The call of each touch.
+        block: The block of each.
+        is_own: Whether the call is the first to use it.
+        count: The number of calls.
+    """
+    blocks = device.used.blocks
+    latest = np.full(len(blocks), -1)
+    np.maximum.at(latest, block, number)
+    alone = is_own & (latest[block] == number)
+    return np.bincount(number[alone], blocks.requested[block[alone]], count)
 
 
 def _finding(
