@@ -67,6 +67,8 @@ from gpuviz.advice.rules import (
     r87_slow_fft_lengths,
     r88_matrices_one_by_one,
     r89_interleaved_fields,
+    r90_order_of_products,
+    r91_differences_of_pairs,
 )
 
 if TYPE_CHECKING:
@@ -113,6 +115,8 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
         r76_einsum_intermediates.find,
         r81_dense_targets.find,
         r83_one_hot_products.find,
+        r90_order_of_products.find,
+        r91_differences_of_pairs.find,
         r85_complex_ffts_of_real_data.find,
         r86_exchangeable_copies.find,
         r87_slow_fft_lengths.find,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpuviz.data.recording_data import RecordingData
 
 # Version of the schemas, of the rules and of the replay; tables of another version are recomputed.
-CONCLUSIONS_VERSION = 46
+CONCLUSIONS_VERSION = 47
 
 # Tables that earlier versions stored; what they had is concluded again.
 RETIRED = frozenset({"findings"})

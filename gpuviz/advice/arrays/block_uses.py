@@ -25,6 +25,7 @@ class BlockUses:
         device: The blocks.
 
     Attributes:
+        touch: The row of the touches.
         block: The block that each row uses.
         call: The row of ``api_calls`` that uses it.
         mode: ``mode`` of ``launch_blocks`` as a code.
@@ -37,7 +38,7 @@ class BlockUses:
         used = device.used
         place = device.place[used.block]
         rows = np.flatnonzero(place >= 0)
-        self.at_begin = used.at_begin[rows]
+        self.touch, self.at_begin = rows, used.at_begin[rows]
         self._device = device
         self.block, self.call, self.mode = place[rows], used.call[rows], used.mode[rows]
         self.activity = used.activity[rows]

@@ -91,6 +91,22 @@ def products(device: "DeviceBlocks", pattern: re.Pattern[str]) -> Products:
     )
 
 
+def operand_bytes(used: "Touches", rows: "NDArray[Any]") -> "NDArray[Any]":
+    """Return the bytes of the arrays that begin at the addresses of some touches.
+
+    Each ends where the next one begins. If any two of a block begin less than 64 KiB apart, their
+    rows are taken to alternate, and each to have an equal part of the block.
+    """
+    block, size, part = _parts(used, rows)
+    _, first, place, count = np.unique(
+        block, return_index=True, return_inverse=True, return_counts=True
+    )
+    alternate = np.minimum.reduceat(size, first) < _LEAST_APART if len(first) else first
+    equal = used.blocks.requested[block] // count[place]
+    found: NDArray[Any] = np.where(alternate[place], equal, size)[part]
+    return found
+
+
 def _parts(
     used: "Touches", rows: "NDArray[Any]"
 ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
