@@ -28,8 +28,9 @@ RULES = (
         "R52",
         "activations that checkpointing saves",
         "at least half of the peak are activations that a backward pass frees, in numbered modules "
-        "of one list or sequence that a backward pass does not compute again already; "
-        "checkpointing them in the best of a few groupings lowers the peak by at least a fifth; "
+        "of one list or sequence that a backward pass does not compute again already, or in one "
+        "module that each step calls several times; checkpointing them in the best of a few "
+        "groupings, or each call, lowers the peak by at least a fifth; "
         "the cost is the time of their forward kernels, once more",
         "`torch.utils.checkpoint` for these modules",
         is_trade=True,
@@ -40,6 +41,7 @@ _KINDS = DICTIONARIES["activities", "kind"]
 _LEAST_OF_PEAK = 0.5
 _LEAST_SAVED = 0.2
 _FEWEST_MODULES = 2
+_LEAST_OF_MODULE = 0.5
 # The part of a module's path up to a number, such as `layers.3` of `layers.3.mlp.up`.
 _BATCH_NORM = re.compile(r"batch_?norm|\bbn_fw_tr", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:^|.*?\.)\d+(?=\.|$)")
@@ -49,13 +51,17 @@ _NUMBERED = re.compile(r"(?:^|.*?\.)\d+(?=\.|$)")
 class _Modules:
     """Numbered modules of one list or sequence, in the order of the forward pass.
 
+    Or the calls of one module in a step.
+
     Attributes:
         paths: Their paths.
         of_block: For each block, the position of the module that allocated it; -1 if none did.
+        are_calls: Whether they are the calls of one module.
     """
 
     paths: list[str]
     of_block: "NDArray[Any]"
+    are_calls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +87,14 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     Trigger: activations that a backward pass frees are at least half of the peak. Modules of which
     the same path ends in different numbers are of one list or sequence; of several, the one with
     most bytes counts. A module of which any part runs again in the backward pass is checkpointed
-    already: of the others, the longest run counts.
+    already: of the others, the longest run counts. Instead of a list, it may be a module with half
+    of these bytes that each step calls several times, as one that advances a state: it begins again
+    where what it allocated first is allocated again.
 
     Saving: the decrease of the peak if the activations of a group of these modules, without its
     output, were freed when its forward pass ends, and allocated again before its first gradient.
-    Groups of one module, of the square root of their number, and of powers of two are tried. The
+    Groups of one module, of the square root of their number, and of powers of two are tried, but
+    single calls of a module. The
     cost is the time of the group's kernels in the forward passes, once more. It is a trade:
     ``possible``.
     """
@@ -97,15 +106,16 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     at_peak = int(device.size[is_kept & device.at_peak].sum())
     if at_peak < _LEAST_OF_PEAK * device.peak.bytes:
         return
-    modules = _numbered_modules(device, training, is_kept & device.at_peak)
-    if len(modules.paths) < _FEWEST_MODULES:
-        return
     tried = []
-    for length in _lengths(len(modules.paths)):
-        change = _checkpointed(device, training, modules, is_kept, length)
-        tried.append(_Groups(modules, length, change, device.replay.saving(change)))
-    best = max(tried, key=lambda groups: (groups.saved, -groups.length))
-    if best.saved >= _LEAST_SAVED * device.peak.bytes:
+    for find_modules in (_numbered_modules, _called_module):
+        modules = find_modules(device, training, is_kept & device.at_peak)
+        if len(modules.paths) < _FEWEST_MODULES:
+            continue
+        for length in [1] if modules.are_calls else _lengths(len(modules.paths)):
+            change = _checkpointed(device, training, modules, is_kept, length)
+            tried.append(_Groups(modules, length, change, device.replay.saving(change)))
+    best = max(tried, key=lambda groups: (groups.saved, -groups.length), default=None)
+    if best is not None and best.saved >= _LEAST_SAVED * device.peak.bytes:
         yield _finding(device, best, at_peak)
 
 
@@ -137,6 +147,45 @@ def _numbered_modules(
     return _Modules(run, of_block)
 
 
+def _called_module(
+    device: DeviceBlocks, training: TrainingBlocks, chosen: "NDArray[Any]"
+) -> _Modules:
+    """Return the calls of the outermost module with half of the chosen bytes that is called again.
+
+    The calls are numbered in each step. No paths if there is no such module.
+    """
+    sums: dict[str, int] = {}
+    for row in np.flatnonzero(chosen).tolist():
+        for path in _with_parents(training.modules[row]):
+            sums[path] = sums.get(path, 0) + int(device.size[row])
+    least = int(device.size[chosen].sum()) * _LEAST_OF_MODULE
+    recomputed = recomputed_modules(device.recording)
+    forward = np.flatnonzero(training.phase == FORWARD)
+    forward = forward[np.lexsort((device.begin[forward], training.step[forward]))]
+    of_block = np.full(len(device.size), -1, np.int64)
+    for path in sorted(sums, key=lambda each: each.count(".")):
+        if sums[path] < least or any(f"{each}.".startswith(f"{path}.") for each in recomputed):
+            continue
+        is_within = [f"{training.modules[row]}.".startswith(f"{path}.") for row in forward.tolist()]
+        rows = forward[np.array(is_within, bool)]
+        step, stack = training.step[rows], device.stack[rows]
+        _, first, place = np.unique(step, return_index=True, return_inverse=True)
+        is_first = stack == stack[first][place]
+        begins = is_first & np.append(True, (stack[1:] != stack[:-1]) | (step[1:] != step[:-1]))
+        number = np.cumsum(begins)
+        of_block[rows] = number - number[first][place]
+        count = int(of_block.max()) + 1
+        if count > 1:
+            return _Modules([path] * count, of_block, are_calls=True)
+    return _Modules([], of_block)
+
+
+def _with_parents(path: str) -> list[str]:
+    """Return the path of a module and those of the modules that it is in."""
+    parts = path.split(".")
+    return [".".join(parts[: count + 1]) for count in range(len(parts))] if path else []
+
+
 def _longest_run(paths: list[str], recomputed: "frozenset[str]") -> list[str]:
     """Return the longest run of modules of which no part is computed again."""
     best: list[str] = []
@@ -157,7 +206,8 @@ def _checkpointed(
 ) -> Change:
     """Return the lifetimes of activations if groups of modules were checkpointed.
 
-    A group's output stays, because it is the input of the next one.
+    A group's output stays, because it is the input of the next one. That of a call may be another
+    array than those that are kept.
     """
     group = np.where(modules.of_block >= 0, modules.of_block // length, -1)
     keys = group * (int(training.step.max()) + 1) + training.step
@@ -171,7 +221,7 @@ def _checkpointed(
     gradients = np.flatnonzero((training.phase == BACKWARD) & np.isin(keys, runs))
     np.minimum.at(again, np.searchsorted(runs, keys[gradients]), device.begin[gradients])
     is_output = np.zeros(len(kept), bool)
-    is_output[ends] = True
+    is_output[ends] = not modules.are_calls or _are_last(device, training, keys, kept[ends])
     freed = kept[~is_output]
     done = device.begin[kept[ends]][run][~is_output] + 1
     before = again[run][~is_output] - 1
@@ -184,6 +234,21 @@ def _checkpointed(
     )
 
 
+def _are_last(
+    device: DeviceBlocks,
+    training: TrainingBlocks,
+    keys: "NDArray[Any]",
+    blocks: "NDArray[Any]",
+) -> "NDArray[Any]":
+    """Return whether each of some blocks is the last one of its key in the forward pass."""
+    forward = np.flatnonzero((training.phase == FORWARD) & np.isin(keys, keys[blocks]))
+    known, number = np.unique(keys[forward], return_inverse=True)
+    latest = np.zeros(len(known), np.int64)
+    np.maximum.at(latest, number, device.begin[forward])
+    are_last: NDArray[Any] = device.begin[blocks] >= latest[np.searchsorted(known, keys[blocks])]
+    return are_last
+
+
 def _finding(device: DeviceBlocks, groups: _Groups, at_peak: int) -> Finding:
     modules, length = groups.modules, groups.length
     again_ns, steps = _forward_ns(device, modules), _steps(device)
@@ -192,6 +257,9 @@ def _finding(device: DeviceBlocks, groups: _Groups, at_peak: int) -> Finding:
     first, last = modules.paths[0], modules.paths[-1]
     named = f"`{first}` to `{last}`"
     kept = "each of these modules" if length == 1 else f"groups of {length} of these modules"
+    if modules.are_calls:
+        named = f"each of the {len(modules.paths)} calls of `{first}` in a step"
+        kept = "these calls"
     blocks = np.unique(groups.change.blocks)
     share = format_share(at_peak / device.peak.bytes)
     return Finding(

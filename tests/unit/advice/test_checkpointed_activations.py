@@ -154,3 +154,19 @@ def test_a_backward_pass_that_a_module_starts_computes_nothing_again():
             backward(model.forward(x))
 
     assert "checkpointing `0` to `15` saves" in found(program, "R52")[0].title
+
+
+def test_each_call_of_a_module_that_a_step_calls_again_is_checkpointed():
+    names = ["advance.up", "advance.down"] * 8
+    before, after = trains(names), trains(names, segment=2)
+    (finding,) = found(before, "R52")
+
+    measured = saved(before, after)
+    assert abs(finding.saved_bytes - measured) <= 0.2 * measured
+    assert "checkpointing each of the 8 calls of `advance` in a step saves" in finding.title
+    assert "checkpoint(module, x, use_reentrant=False)" in finding.change
+    assert found(after, "R52") == []
+
+
+def test_a_module_that_a_step_calls_once_has_no_calls_to_checkpoint():
+    assert found(trains([f"advance.{part}" for part in "abcdefgh"]), "R52") == []
