@@ -67,7 +67,7 @@ class WorkValues:
         self._times = plain(tables["api_calls"]["time"])
         order = np.lexsort((used.call, self._times[used.call]))
         self._block, self._mode = used.block[order], used.mode[order]
-        self._at_begin = used.at_begin[order]
+        self._at_begin, self._is_counted = used.at_begin[order], used.bytes[order] > 0
         self.call, first, self._work = np.unique(
             used.call[order], return_index=True, return_inverse=True
         )
@@ -259,7 +259,7 @@ class WorkValues:
         written = self._of_blocks((self._mode != READ) & is_new)
         unwritten = self._of_works((self._mode == READ) & is_new & ~written[self._block])
         reads = np.bincount(self._work[is_read], minlength=len(self.call)) > 0
-        is_constant = are_named(tables, name, _CONSTANT.match)
+        is_constant = are_named(tables, name, _CONSTANT.match) | self._only_fill()
         is_known = is_kernel & (arguments != 0) & (reads | is_constant)
         # What is known of the host's memory are samples, which can be equal where the rest differs.
         is_known |= is_copy & (self._copy_kind != TO_DEVICE)
@@ -267,6 +267,16 @@ class WorkValues:
         is_known &= (self.activity >= 0) & ~unwritten & ~np.isin(self.call, self._used.opaque)
         functions: NDArray[Any] = np.where(is_known, np.maximum(number, 1), 0).astype(np.uint64)
         return functions
+
+    def _only_fill(self) -> "NDArray[Any]":
+        """Return which works write elements that are counted, and read none.
+
+        Elements are counted of CuPy's own kernels, and not of those that generate random numbers,
+        whose state their libraries keep.
+        """
+        is_other = (self._mode != WRITE) | ~self._is_counted
+        found: NDArray[Any] = np.bincount(self._work[is_other], minlength=len(self.call)) == 0
+        return found
 
     def _of_blocks(self, touches: "NDArray[Any]") -> "NDArray[Any]":
         """Return which blocks some touches are of."""
