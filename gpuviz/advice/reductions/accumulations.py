@@ -34,7 +34,8 @@ class Accumulation(Rounds):
         self._first = blocks[:has_begun]
         # What is filled before the first round may be the state.
         if len(self.blocks):
-            self._starts[0] = self._time[self._time < self._edges[0]].max()
+            before = self._time[self._time < self._edges[0]]
+            self._starts[0] = before.max(initial=self._window[0])
 
     def could_be_sooner(self, *, is_repeated: bool) -> bool:
         """Return whether each round could have been done when its array was made."""

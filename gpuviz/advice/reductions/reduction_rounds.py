@@ -162,7 +162,8 @@ class Rounds:
                 differ: what a structure has unset among its arguments does.
         """
         return (
-            not self._is_host_informed()
+            self._begin_with_their_arrays()
+            and not self._is_host_informed()
             and not self._was_done_before()
             and self._are_alike(with_numbers=not is_repeated)
             and self._reads_what_was_there()
@@ -201,6 +202,15 @@ class Rounds:
     def _state(self) -> "NDArray[Any]":
         """What rounds leave to the next one."""
         return np.zeros(0, np.int64)
+
+    def _begin_with_their_arrays(self) -> bool:
+        """Return whether no round begins with an overwritten array, which it would make itself."""
+        kept = self._kept(self._place)
+        begins = (kept >= 0) & (self._time == self._edges[kept])
+        begins &= self._device.used.mode[self._rows] != WRITE
+        reads = np.zeros(len(self.blocks), bool)
+        reads[kept[begins]] = True
+        return bool(reads.all())
 
     def _is_host_informed(self) -> bool:
         """Return whether the host reads anything between the first array and the first round."""

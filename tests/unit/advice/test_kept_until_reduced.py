@@ -31,6 +31,33 @@ def by_torch_at_last(gpu):
     paths.combine(means)
 
 
+def made_at_last(gpu):
+    """Work areas, of which each is overwritten before anything reads it."""
+    areas = [gpu.empty(SIZE) for _ in range(ROUNDS)]
+    for area in areas:
+        gpu.launch("make", duration=1e-4, writes=[area])
+    del areas, area
+
+
+def made_and_added_at_last(gpu):
+    areas = [gpu.empty(SIZE) for _ in range(ROUNDS)]
+    total = gpu.empty(MIB)
+    for area in areas:
+        gpu.launch("make", duration=1e-4, writes=[area])
+        gpu.launch("add", duration=1e-5, reads=[area, total], writes=[total])
+    del areas, area
+
+
+def made_again_at_last(gpu):
+    """What the loop has made is overwritten."""
+    paths = Paths(gpu)
+    kept = list(paths.paths())
+    for path in kept:
+        gpu.launch("make", duration=1e-4, writes=[path])
+        gpu.launch("add", duration=1e-5, reads=[path, paths.state], writes=[paths.state])
+    del kept, path
+
+
 def of_the_last_state(gpu):
     paths = Paths(gpu)
     kept = list(paths.paths())
@@ -322,6 +349,9 @@ def test_what_a_reduction_allocates_for_its_steps_is_no_result():
         all_are_used,
         some_rounds_later,
         results_that_are_not_small,
+        made_at_last,
+        made_and_added_at_last,
+        made_again_at_last,
     ],
 )
 def test_what_looks_alike_does_not_wait(program):
