@@ -30,15 +30,20 @@ RULES = (
         "copies in line with kernels",
         "a line makes at least four asynchronous copies of 100 µs or more from or to pinned "
         "memory, less than half hidden by kernels, which were launched early enough, or enough "
-        "kernels after them, to run beside others, and no needless orders of R23 and R24 cause "
-        "most of that",
-        "a second stream and two buffers",
+        "kernels after them, to run beside others, of which each hides one copy only, and no "
+        "needless orders of R23 and R24 cause most of that",
+        "a stream for the copies of each direction, and two or three buffers",
     ),
 )
 
 _CHANGE = (
     "Copy on a second stream, with two buffers in turn: while a kernel works on one, the other is "
     "filled or read. Order each copy and its kernels by events."
+)
+_IN_BOTH_DIRECTIONS = (
+    "Copy on two more streams, one for each direction, with three buffers in turn: while a kernel "
+    "works on one, the next is filled, and the one before is read. Order each copy and its kernels "
+    "by events."
 )
 _OF_TORCH = (
     "Copy the next batch on a second stream while the model works on this one: "
@@ -78,7 +83,9 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     Trigger: a line makes at least four asynchronous copies of at least 100 µs from or to pinned
     memory, of which kernels hide less than half, although they could run at another time: a copy to
     the device between its launch and its start, a copy to the host during kernels of its stream
-    that were launched before it ended. At least 1 % of the recording is saved. If orders of the
+    that were launched before it ended. A kernel hides one copy of each direction only, so that
+    nothing hides the copies with which a program begins. At least 1 % of the recording is saved. If
+    orders of the
     default stream or of events that nothing needs cause most of that, it is R23 or R24: another
     stream for the copies would have to wait, too.
 
@@ -102,10 +109,13 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         hidden = busy.within(schedule.begin[work], schedule.end[work]).sum()
         if not work.size or hidden >= _MOST_HIDDEN * schedule.duration[work].sum():
             continue
-        could = np.where(
-            directions[work] == _TO_DEVICE, _before(schedule, work), _after(schedule, work)
-        )
-        engines = (kernels, *(of_device & (directions == each) for each in (_TO_DEVICE, _TO_HOST)))
+        copies = {each: of_device & (directions == each) for each in (_TO_DEVICE, _TO_HOST)}
+        others = kernels | copies[_TO_HOST]
+        is_read = directions[work] == _TO_HOST
+        could = np.zeros(len(work), np.int64)
+        could[~is_read] = _before(schedule, work[~is_read], others)
+        could[is_read] = _after(schedule, work[is_read])
+        engines = (kernels, *copies.values())
         at_least = max(int(schedule.duration[each].sum()) for each in engines)
         yield from _finding(schedule, _Copies(work, could), device, at_least)
 
@@ -118,11 +128,22 @@ def _repeated(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
     return work[counts[numbers] >= _LEAST_COPIES]
 
 
-def _before(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
-    """Return how much of each copy would fit between its launch and its start, in ns."""
-    waited = schedule.begin[work] - schedule.launch_begin()[work]
-    time: NDArray[Any] = np.clip(waited, 0, schedule.duration[work])
-    return time
+def _before(schedule: Schedule, work: "NDArray[Any]", others: "NDArray[Any]") -> "NDArray[Any]":
+    """Return how much of each copy would fit beside other work between its launch and its start.
+
+    Args:
+        schedule: The recording's schedule.
+        work: The copies.
+        others: Mask of the work of other engines.
+
+    Returns:
+        The times in ns.
+    """
+    busy = Intervals(schedule.begin[others], schedule.end[others])
+    first = np.full(len(work), schedule.begin[others].min(initial=0))
+    launched, begin = schedule.launch_begin()[work], schedule.begin[work]
+    done = busy.within(first, np.maximum(launched, first))
+    return _fitting(schedule, work, done, busy.within(first, np.maximum(begin, first)))
 
 
 def _after(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
@@ -139,16 +160,38 @@ def _after(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
         copies, known = work[rows], launched[of_stream]
         before = np.searchsorted(known, launched[copies], side="right")
         until = np.searchsorted(known, schedule.end[copies], side="right")
-        time[rows] = done[np.maximum(until, before)] - done[before]
-    beside: NDArray[Any] = np.minimum(time, schedule.duration[work])
-    return beside
+        time[rows] = _fitting(schedule, copies, done[before], done[until])
+    return time
+
+
+def _fitting(
+    schedule: Schedule, work: "NDArray[Any]", first: "NDArray[Any]", until: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Return how much of each copy fits beside its part of other work, in ns.
+
+    A direction has one engine: of copies in a row, each has to wait for the others, so that the
+    same work hides only one of them.
+
+    Args:
+        schedule: The recording's schedule.
+        work: The copies of one direction.
+        first: Where the part of each begins, as a length of that work, in ns.
+        until: Where it ends.
+    """
+    time = np.zeros(len(work), np.int64)
+    used = 0
+    for place in np.argsort(schedule.begin[work], kind="stable").tolist():
+        used = max(used, int(first[place]))
+        time[place] = max(min(int(schedule.duration[work[place]]), int(until[place]) - used), 0)
+        used += int(time[place])
+    return time
 
 
 def _change(schedule: Schedule, work: "NDArray[Any]") -> str:
-    if not is_of(schedule.recording, "torch"):
-        return _CHANGE
     kinds = codes(schedule.recording.tables["activities"]["copy_kind"], _COPY_KINDS)
     is_read = kinds[schedule.rows[work]] == _TO_HOST
+    if not is_of(schedule.recording, "torch"):
+        return _IN_BOTH_DIRECTIONS if is_read.any() and not is_read.all() else _CHANGE
     length = schedule.duration[work]
     return _TO_HOST_OF_TORCH if 2 * length[is_read].sum() > length.sum() else _OF_TORCH
 
