@@ -7,7 +7,7 @@ import numpy as np
 
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.growth import FEWEST, Growth, growth
-from gpuviz.analysis.iteration_ends import iteration_ends
+from gpuviz.analysis.iteration_ends import iteration_ends, round_ends
 from gpuviz.analysis.later_use import LaterUse, Use
 from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
 from gpuviz.data.columns import codes, plain
@@ -108,6 +108,12 @@ class _Search:
             if line not in known:
                 known.add(line)
                 yield self._growing_line("cell", line, cells, grown, at)
+        if len(marks) <= FEWEST:
+            rounds = round_ends(self._recording, self._blocks)
+            for line, grown, at in self._growing(rounds):
+                if line not in known:
+                    known.add(line)
+                    yield self._growing_line("iteration", line, rounds, grown, at)
         yield from self._by_succession(known, is_loop=len(marks) > FEWEST)
 
     def _lines_of(self, stacks: "NDArray[Any]") -> "NDArray[Any]":

@@ -6,8 +6,12 @@ import numpy as np
 
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.growth import FEWEST
+from gpuviz.analysis.launch_sequence import LaunchSequence
 from gpuviz.analysis.main_loop import host_spans
 from gpuviz.analysis.periods import repeats
+from gpuviz.analysis.seen_part import seen_part
+from gpuviz.data.columns import codes, plain
+from gpuviz.data.tables import DICTIONARIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,6 +19,12 @@ if TYPE_CHECKING:
     from gpuviz.analysis.lifetimes import Lifetimes
     from gpuviz.data.recording_data import RecordingData
 
+_ACTIONS = DICTIONARIES["memory_events", "action"]
+_KERNELS = [DICTIONARIES["activities", "kind"].index(kind) for kind in ("kernel", "graph")]
+# A line that launches fewer kernels may do so in no loop.
+_FEWEST_ROUNDS = 10
+# Of all launches, those from its first to its last one.
+_LEAST_SPANNED = 0.5
 # A line with more lines of the program in its period is one of a loop.
 _FEWEST_LINES = 2
 # Of the iterations, those that free at most as much after their last launch as is usual.
@@ -37,6 +47,36 @@ def iteration_ends(
     if len(ends) <= FEWEST and not recording.tables["activities"].num_rows:
         return _allocation_periods(recording, blocks, lines)
     return _after_frees(blocks, starts, ends)
+
+
+def round_ends(recording: "RecordingData", blocks: "Lifetimes") -> "NDArray[Any]":
+    """Return when the rounds of a loop end whose launches have no regular order, in ns.
+
+    Each launch of the line that launches most kernels begins one: of a loop with no other line, or
+    with branches. None if a request for memory ended the work: what a program makes before it uses
+    all of it has no other order either.
+
+    Args:
+        recording: The recording.
+        blocks: Its blocks.
+    """
+    launches = LaunchSequence(seen_part(recording))
+    none, lines = np.zeros(0, np.int64), launches.lines()
+    kernels = np.flatnonzero(np.isin(launches.kinds, _KERNELS) & (lines != 0))
+    if len(kernels) < _FEWEST_ROUNDS:
+        return none
+    _, first, counts = np.unique(lines[kernels], return_index=True, return_counts=True)
+    usual = lines[kernels[first[np.lexsort((first, -counts))[0]]]]
+    starts = kernels[lines[kernels] == usual]
+    spanned = starts[-1] - starts[0] + 1
+    events = recording.tables["memory_events"]
+    failed = plain(events["time"])[codes(events["action"], _ACTIONS) == _ACTIONS.index("oom")]
+    if (failed > launches.called[-1]).any():
+        return none
+    if len(starts) < _FEWEST_ROUNDS or spanned < _LEAST_SPANNED * len(lines):
+        return none
+    last = np.append(starts[1:] - 1, starts[-1])
+    return _after_frees(blocks, launches.called[starts], launches.returned[last])
 
 
 def _after_frees(

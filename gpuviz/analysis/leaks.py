@@ -25,9 +25,10 @@ def leaks(
 
     A line's live bytes, as requested, are compared at the ends of the iterations of the main loop
     (see `gpuviz.analysis.iterations.iterations`; without streams, of the lines that allocate in a
-    repeating order), else at the ends of the notebook cells in which it allocated; lines of cells
-    are the same if their text is. See `gpuviz.analysis.growth.growth` for what counts as growth. A
-    cache that has filled up, a warm-up and a double buffer do not.
+    repeating order; in a loop without such an order, each launch of the line that launches most
+    kernels, at least ten, begins one), else at the ends of the notebook cells in which it
+    allocated; lines of cells are the same if their text is. See `gpuviz.analysis.growth.growth` for
+    what counts as growth. A cache that has filled up, a warm-up and a double buffer do not.
 
     A line that runs in neither is listed by the rule of succession (Laplace), as in Scalene's leak
     score: of n blocks that it allocated, f were freed, so that the next is freed with probability

@@ -105,6 +105,22 @@ def test_of_many_iterations_some_are_compared_and_all_are_counted():
     assert (each["growth_bytes"], each["certainty"]) == (MIB, "certain")
 
 
+def test_a_list_that_a_failed_request_ends_before_its_use_is_no_finding():
+    gpu = gpuviz.SimulatedGPU(60 * MIB, real_time=False)
+    layers = []
+
+    def make_layers():
+        while True:
+            layers.append(gpu.empty(2 * MIB))
+            gpu.launch("initialize", duration=1e-5, writes=layers[-1:])
+
+    with gpuviz.record(device=gpu) as recorder, pytest.raises(MemoryError):
+        make_layers()
+
+    assert len(layers) > 10
+    assert growing(recorder.recording) == []
+
+
 def test_growth_that_rounding_hides_is_found():
     def program(gpu, kept):
         for step in range(2 * STEPS):

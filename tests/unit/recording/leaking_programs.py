@@ -114,6 +114,31 @@ def most_but_not_all(gpu, kept):
             kept.append(y)
 
 
+def a_loop_of_one_launch(gpu, kept, size=MIB):
+    state = gpu.empty(size)
+    for _ in range(STEPS):
+        y = gpu.empty(size)
+        gpu.launch("step", duration=1e-5, reads=[state], writes=[state, y])
+        kept.append(y)
+
+
+def exceptions_of_every_third_step(gpu, kept, size=MIB):
+    state = gpu.empty(size)
+
+    def fails_now_and_then(step):
+        y = gpu.empty(size)
+        gpu.launch("sample", duration=1e-5, reads=[state], writes=[y])
+        if step % 3 == 2:
+            raise ValueError
+        gpu.launch("learn", duration=1e-5, reads=[y], writes=[state])
+
+    for step in range(2 * STEPS):
+        try:
+            fails_now_and_then(step)
+        except ValueError as error:
+            kept.append(error)
+
+
 LEAKING = (
     a_list,
     a_list_that_its_function_frees,
@@ -126,6 +151,8 @@ LEAKING = (
     exceptions_that_are_kept,
     cycles,
     most_but_not_all,
+    a_loop_of_one_launch,
+    exceptions_of_every_third_step,
 )
 
 
@@ -211,6 +238,30 @@ def results_that_collect_slower_and_slower(gpu, kept):
         known.setdefault((step * step * 7) % 23, y)
 
 
+def one_by_one(gpu, kept, name="step"):
+    for _ in range(STEPS):
+        kept.append(gpu.empty(MIB))
+        gpu.launch(name, duration=1e-5, writes=[kept[-1]])
+
+
+def one_by_one_until_all_are_joined(gpu, kept):
+    one_by_one(gpu, kept)
+    gpu.launch("join", duration=1e-4, reads=kept, writes=[gpu.empty(MIB)])
+
+
+def one_by_one_in_a_window(gpu, kept):
+    window = deque(maxlen=6)
+    kept.append(window)
+    one_by_one(gpu, window)
+
+
+def one_by_one_at_the_start(gpu, kept):
+    one_by_one(gpu, kept, "initialize")
+    state = gpu.empty(MIB)
+    for _ in range(4 * STEPS):
+        gpu.launch("step", duration=1e-5, reads=[state], writes=[state])
+
+
 HONEST = (
     a_cache_that_fills_up,
     a_warm_up,
@@ -222,4 +273,7 @@ HONEST = (
     a_list_that_is_cleared,
     weights_that_are_loaded,
     results_that_collect_slower_and_slower,
+    one_by_one_until_all_are_joined,
+    one_by_one_in_a_window,
+    one_by_one_at_the_start,
 )
