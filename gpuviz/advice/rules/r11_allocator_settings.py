@@ -40,6 +40,8 @@ _ADDED_IF_FAILED = ("max_split_size_mb:32",)
 class _Choice:
     settings: str
     condition: str
+    # The program's own one, if none remains without it.
+    removed: str = ""
 
 
 def find(memory: ReservedMemory) -> "Iterator[Finding]":
@@ -84,7 +86,8 @@ def _choices(memory: ReservedMemory) -> "Iterator[_Choice]":
     items = known_settings(memory.recording.manifest)
     for item in items:
         if not item.startswith(_FRACTION):
-            yield _Choice(",".join(each for each in items if each != item), f"Without `{item}`")
+            others = ",".join(each for each in items if each != item)
+            yield _Choice(others, f"Without `{item}`", "" if others else item)
     has = {each.partition(":")[0].strip() for each in items}
     for added in (*_ADDED, *(_ADDED_IF_FAILED if memory.failures else ())):
         if added.partition(":")[0] not in has and are_valid([*items, added]):
@@ -94,10 +97,13 @@ def _choices(memory: ReservedMemory) -> "Iterator[_Choice]":
 def _finding(memory: ReservedMemory, best: Outcome, choice: _Choice) -> Finding:
     line = memory.request.line
     then, size = memory.request.memory, format_bytes(memory.request.bytes)
+    reserved = f"of {format_bytes(then.reserved)} reserved bytes"
+    state = f"{format_bytes(then.free)} {reserved} were free, but no free block could serve it."
+    if then.rounding > then.free:
+        state = f"{format_bytes(then.rounding)} {reserved} were added by rounding sizes up."
     reason = (
-        f"When {named(line.site, line.source)} requested {size}, {format_bytes(then.free)} of "
-        f"{format_bytes(then.reserved)} reserved bytes were free, but no free block could serve "
-        "it. The recorded allocations and frees were repeated under both settings."
+        f"When {named(line.site, line.source)} requested {size}, {state} "
+        "The recorded allocations and frees were repeated under both settings."
     )
     if memory.failures:
         reason += f" The program would reserve at most {format_bytes(best.reserved)}."
@@ -140,6 +146,8 @@ def _other_order(memory: ReservedMemory) -> str:
 
 
 def _line(memory: ReservedMemory, choice: _Choice) -> str:
+    if choice.removed:
+        return f"Remove `{choice.removed}` from the allocator's settings."
     manifest = memory.recording.manifest
     line = line_to_use(manifest, choice.settings)
     if choice.settings == CUPY:

@@ -167,6 +167,28 @@ def test_a_setting_of_the_program_that_costs_memory_is_found():
     )
 
 
+def test_the_only_setting_is_removed():
+    finding = one(recorded(reserves_for_larger, settings="max_split_size_mb:32"), "R11")
+
+    assert finding.change == "Remove `max_split_size_mb:32` from the allocator's settings."
+
+
+def rounded_up(gpu):
+    return [gpu.empty(33 * MIB) for _ in range(6)]
+
+
+def test_what_rounding_adds_is_not_called_free():
+    setting = "roundup_power2_divisions:2"
+    before, after = recorded(rounded_up, settings=setting), recorded(rounded_up)
+    finding = one(before, "R11")
+
+    assert finding.saved_reserved_bytes == peak(before) - peak(after) == (6 * 48 - 6 * 34) * MIB
+    assert finding.reason.startswith(
+        "When `return [gpu.empty(33 * MIB) for _ in range(6)]` requested 33.0 MiB, 75.0 MiB of "
+        "240 MiB reserved bytes were added by rounding sizes up."
+    )
+
+
 def test_a_program_of_torch_gets_its_environment_variable():
     recording = recorded(small_before_large)
     finding = one(
