@@ -1,8 +1,11 @@
 """R22: the host waits for the GPU although nothing that was recorded needs it."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gpuviz.advice.host_lines import text_of
+from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.waits.sharing import sharing
 from gpuviz.advice.waits.waits import Waits, longest_waits, without_waits
@@ -10,6 +13,8 @@ from gpuviz.quantities import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from gpuviz.advice.finding import Finding
     from gpuviz.advice.replay.schedule import Schedule
@@ -62,3 +67,19 @@ def is_needless(schedule: "Schedule", waits: Waits) -> bool:
         return False
     shared = sharing(schedule, is_epochal=False)
     return shared is not None and not shared.is_any
+
+
+def begins_without_waits(schedule: "Schedule") -> "list[NDArray[Any]]":
+    """Return when activities would begin without all needless synchronizations.
+
+    Empty if there are none, or if all work is on one stream.
+    """
+    if len(np.unique(schedule.stream)) == 1:
+        return []
+    needless = [each for each in longest_waits(schedule) if is_needless(schedule, each)]
+    if not needless:
+        return []
+    removed = np.zeros(len(schedule.called), bool)
+    removed[np.concatenate([each.all_calls for each in needless])] = True
+    change = ScheduleChange(without_wait=removed)
+    return [schedule.times_after(change)[schedule.moments.begun]]

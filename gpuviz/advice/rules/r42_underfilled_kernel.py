@@ -11,17 +11,19 @@ from gpuviz.advice.arrays.training_blocks import BACKWARD
 from gpuviz.advice.evidence import Line
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
+from gpuviz.advice.kernels.independent_launches import are_independent
 from gpuviz.advice.kernels.narrow_blocks import WARP, NarrowBlocks, narrow_blocks
 from gpuviz.advice.kernels.occupancy import Occupancy
+from gpuviz.advice.kernels.random_numbers import RANDOM_ADVICE, of_generator
 from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.rules.r22_needless_synchronization import begins_without_waits
 from gpuviz.advice.waits.needless_orders import begins_without
 from gpuviz.analysis.collective_kernels import NCCL
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import phases_of, stacks_of, text_numbers
-from gpuviz.analysis.touches import touches
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import texts
 from gpuviz.quantities import format_count, format_counted, format_duration, format_share
@@ -41,8 +43,8 @@ RULES = (
         "many as the GPU's multiprocessors (one block if their number is unknown), it takes at "
         "least 10 µs, 5 % of the busy time, and half of the time of the kernels that its call "
         "stacks launch, it is not of a backward pass or a layer of PyTorch, and no other kernel "
-        "runs, nor would without the needless orders of R23 and R24; or the program launches it "
-        "in many blocks of fewer than 32 threads",
+        "runs, nor would without the needless orders and waits of R22, R23 and R24; or the program "
+        "launches it in many blocks of fewer than 32 threads",
         "another layout or function; `cupy.random.default_rng()` for random numbers; larger blocks",
     ),
 )
@@ -67,14 +69,6 @@ _WAITS = re.compile(
 )
 # cuRAND's generator for the host, which draws each sequence in a thread of its own.
 _SEQUENCES, _OF_CUPY = "gen_sequenced", "/cupy/random/"
-# Of the device's bandwidth, what CuPy's `Generator` reaches (50 million float32 on an H100).
-_BANDWIDTH_OF_GENERATOR = 0.5
-
-
-_RANDOM_ADVICE = (
-    "Draw the numbers with `rng = cupy.random.default_rng()`, whose kernels fill the GPU, instead "
-    "of `cupy.random.rand` and other functions of `RandomState`. The numbers will differ."
-)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -98,7 +92,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     stacks do not count: they mostly prepare the work of a library's routine. Nor do kernels that
     take few blocks on purpose and mostly wait, as NCCL's do for other GPUs. Nor do those of
     backward passes and of PyTorch's layers, which PyTorch chooses, nor kernels that run alone only
-    because of orders of the default stream or of events that nothing needs, which are R23 and R24.
+    because of orders of the default stream or of events that nothing needs, which are R23 and R24,
+    or of synchronizations, which are R22.
     Kernels in blocks of less than a warp are found by
     `gpuviz.advice.kernels.narrow_blocks.narrow_blocks`.
 
@@ -148,7 +143,7 @@ def _candidates(
     keys = lines * len(chosen) + text_numbers(recording.tables, names)
     _, numbers = np.unique(keys, return_inverse=True)
     totals = np.bincount(numbers, weights=schedule.duration[chosen])
-    begins = begins_without(schedule, device)
+    begins = [*begins_without(schedule, device), *begins_without_waits(schedule)]
     for group in np.argsort(-totals, kind="stable")[:_MOST_KERNELS]:
         if totals[group] < _LEAST_SHARE * busy_ns:
             return
@@ -219,7 +214,7 @@ def _finding(
         for frame in recording.call_stacks.frames(stack)
     )
     if is_random:
-        shorter[work] = _of_generator(recording, schedule, work, shorter[work])
+        shorter[work] = of_generator(schedule, work, shorter[work])
     change = ScheduleChange(duration=shorter)
     line = _line(schedule, work, total_ns)
     return Finding(
@@ -229,7 +224,7 @@ def _finding(
             f"{_width(kernels)}."
         ),
         reason=_reason(kernels, int(shorter[work].sum()), is_random=is_random),
-        change=_RANDOM_ADVICE if is_random else _advice(line),
+        change=RANDOM_ADVICE if is_random else _advice(schedule, work, line),
         certainty="possible",
         device=device,
         saved_ns=schedule.saved_alone(change),
@@ -280,41 +275,22 @@ def _line(schedule: Schedule, work: "NDArray[Any]", total_ns: int) -> Line:
     return line_of(recording, stack, format_duration(total_ns))
 
 
-def _of_generator(
-    recording: "RecordingData",
-    schedule: Schedule,
-    work: "NDArray[Any]",
-    at_full_width: "NDArray[Any]",
-) -> "NDArray[Any]":
-    """Return how long `cupy.random.Generator` takes for what some kernels write, in ns."""
-    devices = recording.tables["devices"]
-    of_device = plain(devices["id"]) == schedule.device[work[0]]
-    bandwidth = float(plain(devices["memory_bandwidth"])[of_device].max(initial=0))
-    used = touches(recording)
-    if not bandwidth or used is None:
-        return at_full_width
-    rows = np.flatnonzero(np.isin(used.activity, schedule.rows[work]))
-    written = np.zeros(len(schedule.rows), np.int64)
-    np.maximum.at(
-        written, schedule.number[used.activity[rows]], used.blocks.requested[used.block[rows]]
-    )
-    time_ns = written[work] / (_BANDWIDTH_OF_GENERATOR * bandwidth) * 1e9
-    time_ns = np.clip(time_ns, _EMPTY_NS, schedule.duration[work]).astype(np.int64)
-    found: NDArray[Any] = np.where(written[work] > 0, time_ns, at_full_width)
-    return found
-
-
 def _shown(name: str) -> str:
     return f"`{name}`" if name else "A kernel"
 
 
-def _advice(line: "Line") -> str:
+def _advice(schedule: Schedule, work: "NDArray[Any]", line: Line) -> str:
+    last = "Steps that each need the result of the one before cannot be spread."
+    if are_independent(schedule, work):
+        last = (
+            "Launches that follow each other use different arrays: on several streams in turn, "
+            "they run at the same time."
+        )
     return (
         f"Spread the work of {text_of(line)} over more blocks: a larger grid if the program "
         "chooses it; otherwise another axis order or data layout, a different function for the "
         "same result (a matrix product for a sum along an axis, a reduction in two steps), or "
-        "several such operations in one. Steps that each need the result of the one before cannot "
-        "be spread."
+        f"several such operations in one. {last}"
     )
 
 

@@ -258,3 +258,52 @@ def test_what_a_compiler_of_kernels_launches_is_the_programs_and_what_a_library_
 
     assert "R42" in by_numba
     assert "R42" not in by_library
+
+
+def solves(gpu, *, arrays=4, lanes=1, waits=False, checks=False):
+    """Solve for each of several arrays, again and again."""
+    states = [gpu.empty(1 << 20) for _ in range(arrays)]
+    streams = [gpu.Stream(non_blocking=True) for _ in range(lanes)]
+    norms = gpu.empty(512)
+    for _ in range(LAUNCHES):
+        for number, state in enumerate(states):
+            stream = streams[number % lanes]
+            with stream:
+                solve = {"duration": 3e-4, "grid": (33,), "share": 0.25}
+                gpu.launch("solve", reads=[state], writes=[state], **solve)
+                if checks:
+                    gpu.launch("norm", duration=1e-6, reads=[state], writes=[norms])
+            if waits:
+                stream.synchronize()
+
+
+def test_launches_for_different_arrays_can_be_on_several_streams():
+    (finding,) = found(solves, "R42")
+
+    on_streams = saved_ns(solves, lambda gpu: solves(gpu, lanes=4))
+    assert finding.saved_ns == pytest.approx(on_streams, rel=0.02)
+    assert finding.change.endswith(
+        "Launches that follow each other use different arrays: on several streams in turn, they "
+        "run at the same time."
+    )
+
+
+@pytest.mark.parametrize("options", [{"arrays": 1}, {"checks": True}])
+def test_launches_that_wait_for_those_before_are_not_to_be_on_several_streams(options):
+    (finding,) = found(lambda gpu: solves(gpu, **options), "R42")
+
+    assert finding.change.endswith(
+        "Steps that each need the result of the one before cannot be spread."
+    )
+
+
+def test_streams_that_run_alone_because_of_needless_synchronizations_are_no_finding():
+    def program(gpu):
+        solves(gpu, lanes=4, waits=True)
+
+    (finding,) = found(program, "R22")
+
+    on_streams = saved_ns(program, lambda gpu: solves(gpu, lanes=4))
+    assert finding.saved_ns == pytest.approx(on_streams, rel=0.02)
+    assert small(program, "R42") == []
+    assert len(small(lambda gpu: solves(gpu, arrays=1, waits=True), "R42")) == 1
