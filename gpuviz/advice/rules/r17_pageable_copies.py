@@ -7,6 +7,7 @@ import numpy as np
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, longest_lines
+from gpuviz.advice.kernels.bandwidth import possible_bandwidth
 from gpuviz.advice.needless.partly_used_copies import partly_used_copies
 from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.replay.trace import COPY, KERNEL
@@ -33,7 +34,8 @@ RULES = (
         "copies of pageable memory",
         "a line makes at least four copies of 64 KiB or more with kernels between them, other than "
         "those of R84, and the host spends 1 % of the time in their transfers; the saving assumes "
-        "the rate of the recording's own pinned copies, else 25 GB/s, less what pinning costs once",
+        "the rate of the recording's own pinned copies, else 25 GB/s, or 50 GB/s if the GPU has "
+        "PCIe 5, as an H100 SXM or H200, less what pinning costs once",
         "`cupyx.empty_pinned`, used again; with PyTorch a `DataLoader` with `pin_memory=True`, and "
         "`non_blocking=True`",
     ),
@@ -66,8 +68,10 @@ _MEMORIES = DICTIONARIES["activities", "host_memory"]
 # CUDA copies less from pageable memory without blocking the host (CUDA Runtime API, "API
 # synchronization behavior").
 _SMALLEST = 64 << 10
-# Of pinned memory over PCIe 4 with 16 lanes; over PCIe 5 it is twice as much.
-_TYPICAL_RATE = 25e9
+# Of pinned memory over PCIe with 16 lanes, versions 4 and 5.
+_RATE_OF_PCIE_4, _RATE_OF_PCIE_5 = 25e9, 50e9
+# Of GPUs with PCIe 5, from the H100 SXM on, in bytes per second; the A100 with PCIe 4 has 2.0 TB/s.
+_BANDWIDTH_OF_PCIE_5 = 2_900_000_000_000
 # Of pinning memory, in bytes per second: an estimate, a quarter of a second for a GiB.
 _PINNING_RATE = 4e9
 # Pinning memory costs more than a copy, so it has to be used again.
@@ -86,7 +90,8 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
     Saving: the recording's `Schedule`, replayed with bytes / rate as the durations of these copies
     if that is shorter, and without the host waiting in asynchronous ones. The rate is that of the
     recording's own pinned copies of this size in the same direction, then it is ``likely``; else
-    25 GB/s, and it is ``possible``. Pinning memory once, for the largest copy of each line, is
+    25 GB/s, or 50 GB/s if the GPU has PCIe 5 by the bandwidth of its memory, and it is
+    ``possible``. Pinning memory once, for the largest copy of each line, is
     subtracted.
     """
     recording = schedule.recording
@@ -108,8 +113,11 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
             int(direction): _rate(schedule, sizes, pinned & (directions == direction))
             for direction in np.unique(directions[work])
         }
-        rates = np.array([measured[each] or _TYPICAL_RATE for each in directions[work].tolist()])
-        copies = _Copies(work, sizes[work], rates, tuple(measured.values()))
+        typical = _RATE_OF_PCIE_4
+        if possible_bandwidth(recording, device) >= _BANDWIDTH_OF_PCIE_5:
+            typical = _RATE_OF_PCIE_5
+        rates = np.array([measured[each] or typical for each in directions[work].tolist()])
+        copies = _Copies(work, sizes[work], rates, tuple(measured.values()), typical)
         host_ns = int(_transfer_ns(recording)[distinct(schedule.call[work])].sum())
         if work.size and host_ns >= schedule.relevant_ns:
             yield _finding(recording, schedule, copies)
@@ -124,12 +132,14 @@ class _Copies:
         sizes: Their bytes.
         rates: What pinned memory would reach, in bytes per second.
         measured: The rates of the recording's pinned copies, for each direction; None without any.
+        typical: The rate that pinned memory usually reaches with this device.
     """
 
     work: "NDArray[Any]"
     sizes: "NDArray[Any]"
     rates: "NDArray[Any]"
     measured: tuple[float | None, ...]
+    typical: float
 
 
 def _repeated(
@@ -194,7 +204,7 @@ def _finding(recording: "RecordingData", schedule: Schedule, copies: _Copies) ->
         reason=(
             f"{format_bytes(copied)} at {_gigabytes(copied * 1e9 / max(gpu_ns, 1))}. CUDA copies "
             "pageable memory through a buffer of its own while the host waits. "
-            f"{_reference(copies.measured)}{_kept_apart(schedule, device)}"
+            f"{_reference(copies)}{_kept_apart(schedule, device)}"
         ),
         change=_change(recording, schedule, copies),
         certainty="likely" if all(copies.measured) else "possible",
@@ -228,12 +238,14 @@ def _kept_apart(schedule: Schedule, device: int) -> str:
     return ""
 
 
-def _reference(measured: tuple[float | None, ...]) -> str:
+def _reference(copies: _Copies) -> str:
+    measured = copies.measured
     if not all(measured):
-        return (
-            f"Pinned memory reaches about {_gigabytes(_TYPICAL_RATE)} over PCIe 4, and more over "
-            "PCIe 5; this recording has no copies of pinned memory to compare with."
-        )
+        reached = f"Pinned memory reaches about {_gigabytes(copies.typical)} over PCIe"
+        which = "4, and more over PCIe 5"
+        if copies.typical == _RATE_OF_PCIE_5:
+            which = "5, which such a GPU has, and half of that over PCIe 4"
+        return f"{reached} {which}; this recording has no copies of pinned memory to compare with."
     values = " and ".join(sorted({_gigabytes(rate) for rate in measured if rate}))
     return f"Copies of pinned memory in this recording reach {values}."
 

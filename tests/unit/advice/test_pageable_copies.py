@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.unit.advice.timed_programs import found, saved_ns, small
+from gpuviz.advice.findings import findings
+from gpuviz.recording import Recording
+from tests.unit.advice.timed_programs import found, saved_ns, small, timed
 
 CHUNK = 32 << 20
 CHUNKS = 10
@@ -99,11 +101,33 @@ def test_pageable_copies_are_found_and_pinning_saves_what_was_predicted(program,
     assert len(finding.lines) == 2
 
 
-def test_without_pinned_copies_to_compare_with_the_saving_is_possible_and_rather_too_small():
+def test_without_pinned_copies_to_compare_with_the_rate_is_that_of_the_gpus_pcie():
+    def improved(gpu):
+        gpu.work_on_host(2 * CHUNK / PINNING_RATE)
+        pinned_without_reference(gpu)
+
     (finding,) = found(without_reference, "R17")
 
     assert finding.certainty == "possible"
-    assert 0.5 < finding.saved_ns / saved_ns(without_reference, pinned_without_reference) < 1
+    assert finding.saved_ns == pytest.approx(saved_ns(without_reference, improved), rel=0.1)
+    assert finding.reason.endswith(
+        "Pinned memory reaches about 50.0 GB/s over PCIe 5, which such a GPU has, and half of that "
+        "over PCIe 4; this recording has no copies of pinned memory to compare with."
+    )
+
+
+@pytest.mark.parametrize("bandwidth", [0, 2_039_000_000_000])
+def test_with_pcie_4_or_an_unknown_one_the_saving_is_rather_too_small(bandwidth):
+    recording = timed(without_reference)
+    devices = recording.tables["devices"]
+    place = devices.schema.get_field_index("memory_bandwidth")
+    changed = devices.set_column(place, devices.schema.field(place), [[bandwidth]])
+    tables = {**recording.tables, "devices": changed}
+
+    every = findings(Recording(tables, recording.manifest))
+
+    (finding,) = (each for each in every if each.rule == "R17")
+    assert 0.4 < finding.saved_ns / saved_ns(without_reference, pinned_without_reference) < 0.7
     assert finding.reason.endswith(
         "Pinned memory reaches about 25.0 GB/s over PCIe 4, and more over PCIe 5; this recording "
         "has no copies of pinned memory to compare with."
