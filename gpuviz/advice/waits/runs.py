@@ -50,9 +50,11 @@ class Runs:
         )
 
     def spent_ns(self, schedule: Schedule) -> int:
-        """Return the time between the first and the last launch of the runs, in ns."""
-        begin = schedule.launch_begin()
-        return int((begin[self.last] - begin[self.first]).sum())
+        """Return the time from the begin of the first work of each run to the end of the last.
+
+        In ns, without the host's wait for earlier work in the first call.
+        """
+        return int((schedule.end[self.last] - schedule.begin[self.first]).sum())
 
 
 def runs_of(

@@ -75,6 +75,18 @@ def test_pieces_are_found_and_one_copy_saves_what_was_predicted(program, after, 
     assert (finding.certainty, len(finding.evidence.rows)) == ("possible", ELEMENTS - 1)
 
 
+def test_a_wait_for_earlier_work_is_not_the_time_of_the_pieces():
+    def after_long_work(gpu):
+        gpu.launch("long", duration=50e-3)
+        each_element(gpu)
+
+    (finding,), (other,) = small(after_long_work, "R21"), found(each_element, "R21")
+
+    assert [each.amount for each in finding.lines] == [each.amount for each in other.lines]
+    assert finding.saved_ns == pytest.approx(other.saved_ns, rel=0.01)
+    assert finding.lines[0].amount == "2.99 ms"
+
+
 @pytest.mark.parametrize("program", [after_kernels, large, few, with_other_work, all_at_once])
 def test_separate_large_and_few_copies_are_no_finding(program):
     assert small(program, "R21") == []
