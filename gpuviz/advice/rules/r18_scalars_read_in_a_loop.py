@@ -43,12 +43,13 @@ RULES = (
 
 _CHANGE = (
     "Leave the value on the GPU where only further work uses it: an array of one element does as "
-    "well as a number for CuPy's functions. Otherwise keep these arrays in a list and read them "
-    "after the loop, or every few iterations."
+    "well as a number for CuPy's functions. Otherwise keep these arrays in a list and read all "
+    "of them at once after the loop, such as `cupy.stack(values).get()`, or some every few "
+    "iterations."
 )
 _OF_TORCH = (
-    "Add up `loss.detach()` on the GPU, or keep it in a list, and call `.item()` after the loop, "
-    "or every few iterations."
+    "Add up `loss.detach()` on the GPU and call `.item()` after the loop, or keep it in a list and "
+    "read all at once (`torch.stack(losses).tolist()`), there or every few iterations."
 )
 _OF_CHECKS = (
     "Call `{function}(..., check_errors=False)` instead, which does not wait. It also returns "
