@@ -2,13 +2,13 @@
 
 import re
 from dataclasses import dataclass
-from itertools import dropwhile, islice
+from itertools import chain, dropwhile, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuviz.advice.finding import is_of_backward, named
-from gpuviz.advice.source.close_statements import close_statements, statements_around
+from gpuviz.advice.source.close_statements import LOOPS, close_statements, statements_around
 from gpuviz.advice.source.named_values import assigned
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
@@ -129,6 +129,30 @@ def _later(close: "CloseStatements") -> "Iterator[Statement]":
 
 def _function(frame: "Frame") -> tuple[str, str, int]:
     return frame.name, frame.filename, frame.cell
+
+
+def is_deleted_in_round(device: "DeviceBlocks", stack: int) -> bool:
+    """Return whether each round of a loop deletes the variable of the array that it makes.
+
+    That of a list of them does not count.
+
+    Args:
+        device: All blocks.
+        stack: The call stack of the array's allocation.
+    """
+    for frame in device.recording.call_stacks.user_frames(stack):
+        close = statements_around(device.recording, frame)
+        is_in_loop = bool(close.of_round) and close.of_round[0].keyword in LOOPS
+        if is_in_loop and " for " not in close.line.text:
+            deleted = {
+                name
+                for part in chain.from_iterable(each.parts for each in _later(close))
+                for name in re.findall(r"\w+", part.removeprefix("del "))
+                if part.startswith("del ")
+            }
+            if deleted & set(assigned(close.line)):
+                return True
+    return False
 
 
 def is_of_with_block(device: "DeviceBlocks", line: "Line") -> bool:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.deletions import is_deleted_in_round
 from gpuviz.advice.arrays.used_parts import UsedParts, used_parts
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.reductions.reduction_times import times_of_host_reads
@@ -28,8 +29,9 @@ RULES = (
         "at the peak after the last work that may use them as a whole, and later work reads one "
         "part of each, together at most a quarter of their bytes; how much a copy, an elementwise "
         "function of CuPy or a `concatenate` reads is known, and any other work may use the whole "
-        "array; the saving frees each array when the next one of the line has been made, and "
-        "keeps a copy of the part, in each round of a loop",
+        "array; the saving frees each array when the next one of the line has been made, or at "
+        "once if the loop deletes its variable, and keeps a copy of the part, in each round of a "
+        "loop",
         "`x[...].copy()`, for PyTorch `x[...].clone()`: a view keeps its whole array allocated",
     ),
 )
@@ -46,9 +48,9 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     are a quarter of the peak.
 
     Saving: the decrease of the peak if each array were freed after its last use as a whole, but not
-    until its line has made the next one, for which a variable of a loop may wait, and an array of
-    the size of its part lived from that use on. All rounds of a loop count. If the host reads
-    something meanwhile, it may decide which part is needed: ``possible``.
+    until its line has made the next one, for which a variable of a loop may wait unless the loop
+    deletes it, and an array of the size of its part lived from that use on. All rounds of a loop
+    count. If the host reads something meanwhile, it may decide which part is needed: ``possible``.
     """
     for parts in used_parts(device):
         kept = parts.blocks[parts.is_kept]
@@ -63,6 +65,8 @@ def _change(device: "DeviceBlocks", parts: UsedParts) -> Change:
     # The last one of a round is freed before the next round makes the first.
     is_last = np.append(begin[1:] >= end[:-1], True)
     following = np.where(is_last, begin, np.append(begin[1:], 0))
+    if is_deleted_in_round(device, int(device.stack[blocks[0]])):
+        following = begin
     copied = np.clip(device.after_lines(parts.whole), begin, end)
     # An array is there while its part is copied, and in a loop while the next one is made.
     freed = np.minimum(np.maximum(copied, following) + 1, end)

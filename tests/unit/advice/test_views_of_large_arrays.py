@@ -157,6 +157,16 @@ def collects(cut, use, *, arrays=ARRAYS):
     return program
 
 
+def deletes(gpu, cut):
+    """Cut a part out of each array, which the loop deletes."""
+    parts = []
+    for _ in range(ARRAYS):
+        array = made(gpu)
+        parts.append(cut(gpu, array))
+        del array
+    each_on_its_own(gpu, parts)
+
+
 joins_views = collects(view, joined)
 
 
@@ -190,6 +200,16 @@ def test_copies_of_the_parts_save_what_was_predicted(use):
     assert finding.title == (
         "384 MiB from `array = gpu.empty(SIZE)` is kept at the peak for parts of at most 12.0 MiB."
     )
+
+
+def test_a_variable_that_the_loop_deletes_keeps_no_further_array():
+    def views(gpu):
+        deletes(gpu, view)
+
+    finding = found(views, "R67")[0]
+
+    measured = saved(views, lambda gpu: deletes(gpu, copied))
+    assert finding.saved_bytes == measured > (ARRAYS - 2) * (SIZE - PART)
 
 
 @pytest.mark.parametrize("use", USES)
