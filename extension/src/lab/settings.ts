@@ -2,21 +2,9 @@ import type { JupyterFrontEnd, JupyterFrontEndPlugin } from "@jupyterlab/applica
 import { ISettingRegistry } from "@jupyterlab/settingregistry";
 import { type JSONObject, Token } from "@lumino/coreutils";
 
-import type { GroupedBy } from "../model/block_groups.ts";
+import { type GroupedBy, GROUPINGS } from "../model/block_groups.ts";
 
 const ID = "gpuviz:settings";
-const COLOURS: readonly GroupedBy[] = [
-  "stack",
-  "function",
-  "call",
-  "module",
-  "phase",
-  "stream",
-  "pool",
-  "framework",
-  "size",
-  "age",
-];
 
 /** The user's settings of gpuviz; the schema describes them and their defaults. */
 export interface Settings {
@@ -55,7 +43,8 @@ export const settings: JupyterFrontEndPlugin<Settings> = {
         streams: isOn("streams", true),
       }),
       reportOptions: () => ({ redact: isOn("redact", false) }),
-      colourBy: () => COLOURS.find((by) => by === current?.composite["colourBy"]) ?? "stack",
+      colourBy: () =>
+        GROUPINGS.find(([by]) => by === current?.composite["colourBy"])?.[0] ?? "stack",
     };
   },
 };

@@ -10,18 +10,20 @@ export const SIZE_LIMITS = [512, 4 * KIB, 64 * KIB, KIB ** 2, 16 * KIB ** 2, 256
 export const AGE_LIMITS = [1e5, 1e6, 1e7, 1e8, 1e9, 10e9];
 
 /** By which id of the event that made them, or by what of their own, blocks are grouped. */
-export type GroupedBy =
-  | "stack"
-  | "function"
-  | "call"
-  | "module"
-  | "phase"
-  | "category"
-  | "stream"
-  | "pool"
-  | "framework"
-  | "size"
-  | "age";
+export const GROUPINGS = [
+  ["stack", "source line"],
+  ["function", "function"],
+  ["call", "innermost call"],
+  ["module", "module"],
+  ["phase", "training phase"],
+  ["category", "category"],
+  ["stream", "stream"],
+  ["pool", "pool"],
+  ["framework", "library"],
+  ["size", "size class"],
+  ["age", "lifetime"],
+] as const;
+export type GroupedBy = (typeof GROUPINGS)[number][0];
 
 /** The blocks of a timeline, in groups that have the same id or the same step. */
 export class BlockGroups {

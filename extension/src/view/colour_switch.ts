@@ -1,24 +1,10 @@
 import { formatBytes, formatCount, formatShare } from "../base/format.ts";
 import type { Scope } from "../base/scope.ts";
-import type { GroupedBy } from "../model/block_groups.ts";
+import { GROUPINGS } from "../model/block_groups.ts";
 import { NO_EVENT } from "../model/blocks.ts";
 import { categoryOf, COLOURED } from "../model/categories.ts";
 import type { ChartContext } from "./chart_context.ts";
 import { element, legendEntry } from "./dom.ts";
-
-const WAYS: readonly (readonly [by: GroupedBy, text: string])[] = [
-  ["stack", "source line"],
-  ["function", "function"],
-  ["call", "innermost call"],
-  ["module", "module"],
-  ["phase", "training phase"],
-  ["category", "category"],
-  ["stream", "stream"],
-  ["pool", "pool"],
-  ["framework", "library"],
-  ["size", "size class"],
-  ["age", "lifetime"],
-];
 
 /** Names the colours of the blocks, with the bytes at the cursor or at the moment shown. */
 export function categoriesLegend(scope: Scope, parent: HTMLElement, chart: ChartContext): void {
@@ -101,7 +87,7 @@ export function colourSwitch(scope: Scope, parent: HTMLElement, chart: ChartCont
         phase: hasPhases,
         category: chart.gpu.blockCategories.of(chart.device).size > 0,
       };
-      const ways = WAYS.filter(
+      const ways = GROUPINGS.filter(
         ([by]) => by === chosen || !(by in isUseful) || isUseful[by as keyof typeof isUseful],
       );
       if (ways.length !== choice.options.length) {
@@ -113,7 +99,7 @@ export function colourSwitch(scope: Scope, parent: HTMLElement, chart: ChartCont
     chart.revision,
   );
   scope.listen(choice, "change", () => {
-    const [by] = WAYS.find(([each]) => each === choice.value) ?? WAYS[0] ?? [];
-    chart.grouping.choose(by ?? "stack", chart.contents);
+    const [by] = GROUPINGS.find(([each]) => each === choice.value) ?? GROUPINGS[0];
+    chart.grouping.choose(by, chart.contents);
   });
 }
