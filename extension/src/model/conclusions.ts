@@ -57,14 +57,11 @@ export class Conclusions {
 
   /** Those in a file; none if it lacks them. */
   static async of(file: RecordingFile): Promise<Conclusions> {
-    const names = ["shown", "iterations", "other_memory", "sections"] as const;
     return new Conclusions(
-      ...((await Promise.all(names.map((name) => file.table(name)))) as [
-        ArrowTable,
-        ArrowTable,
-        ArrowTable,
-        ArrowTable,
-      ]),
+      await file.table("shown"),
+      await file.table("iterations"),
+      await file.table("other_memory"),
+      await file.table("sections"),
     );
   }
 

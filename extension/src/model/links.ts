@@ -4,7 +4,7 @@ import type { DeviceContents } from "./device_contents.ts";
 import type { DeviceTimeline } from "./device_timeline.ts";
 import { NOTHING_HIGHLIGHTED, type Highlighted, type Selected } from "./selected.ts";
 import { OPEN } from "./ranges.ts";
-import { isActivity, isHostRange, SpanKind } from "./span_kinds.ts";
+import { isActivity, tableOfSpan, SpanKind } from "./span_kinds.ts";
 import type { GpuActivities } from "./gpu_activities.ts";
 import type { Stacks } from "./stacks.ts";
 
@@ -118,7 +118,7 @@ export class Links {
         [row],
       );
     }
-    const isCaller = isHostRange(spanKind) || spanKind === SpanKind.call;
+    const isCaller = tableOfSpan(spanKind) === "ranges" || spanKind === SpanKind.call;
     return found([], isCaller ? this.launchedBy(spanKind, row) : []);
   }
 

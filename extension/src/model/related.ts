@@ -4,7 +4,7 @@ import type { DeviceTimeline } from "./device_timeline.ts";
 import type { Link, Links } from "./links.ts";
 import type { Names } from "./names.ts";
 import type { Gap, Selected } from "./selected.ts";
-import { isActivity, isHostRange, SpanKind, spanKindOf } from "./span_kinds.ts";
+import { isActivity, tableOfSpan, SpanKind, spanKindOf } from "./span_kinds.ts";
 import type { Stacks } from "./stacks.ts";
 import type { GpuActivities } from "./gpu_activities.ts";
 import type { GpuDescriptions } from "./gpu_description.ts";
@@ -43,7 +43,7 @@ export function relatedTo(selected: Selected, contents: RelatedContents): Relate
   if (isActivity(selected.spanKind)) {
     return blockTable(links.blocksOf(selected.row), contents);
   }
-  if (isHostRange(selected.spanKind) || selected.spanKind === SpanKind.call) {
+  if (tableOfSpan(selected.spanKind) === "ranges" || selected.spanKind === SpanKind.call) {
     const launched = links.launchedBy(selected.spanKind, selected.row);
     const rows = launched.map((row) => ({ row, access: "" }));
     return launchTable("Launches in it", rows, contents);

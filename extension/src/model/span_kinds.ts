@@ -1,4 +1,4 @@
-import { ActivityKind, CopyKind, RangeKind } from "../wire/codes.ts";
+import { ActivityKind, CopyKind, RANGE_KINDS } from "../wire/codes.ts";
 import { codesOf } from "../base/codes.ts";
 import type { Activities } from "./activities.ts";
 
@@ -106,26 +106,7 @@ export function isActivity(kind: number): boolean {
   return kind <= SpanKind.streamRange;
 }
 
-/** Whether a span is a row of `Ranges`. */
-export function isHostRange(kind: number): boolean {
-  return tableOfSpan(kind) === "ranges";
-}
-
-/** Whether a span is a row of `MemoryOperations`, which take no time. */
-export function isMemoryOperation(kind: number): boolean {
-  return tableOfSpan(kind) === "memoryOperations";
-}
-
-const OF_RANGE: Readonly<Record<number, number>> = {
-  [RangeKind.cell]: SpanKind.cell,
-  [RangeKind.nvtx]: SpanKind.nvtx,
-  [RangeKind.load]: SpanKind.load,
-  [RangeKind.compile]: SpanKind.compile,
-  [RangeKind.forward]: SpanKind.forward,
-  [RangeKind.backward]: SpanKind.backward,
-  [RangeKind.optimizer]: SpanKind.optimizer,
-};
-
+/** The kind of span of a range; they have the same names. */
 export function spanKindOfRange(kind: number): number {
-  return OF_RANGE[kind] ?? SpanKind.range;
+  return SpanKind[RANGE_KINDS[kind] ?? "range"];
 }

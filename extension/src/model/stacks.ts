@@ -65,20 +65,18 @@ export class Stacks {
       this.#appendFrames(table);
     } else if (table.name === "stacks") {
       const lists = table.lists("frames");
-      const userFrames = table.has("user_frame") ? table.numbers("user_frame") : undefined;
-      const isPlaced = table.has("module");
-      const modules = isPlaced ? table.texts("module") : undefined;
-      const phases = isPlaced ? table.texts("phase") : undefined;
-      const forwardFrames = isPlaced ? table.numbers("forward_frame") : undefined;
+      const [modules, phases] = [textsIn(table, "module"), textsIn(table, "phase")];
+      const userFrames = numbersIn(table, "user_frame");
+      const forwardFrames = numbersIn(table, "forward_frame");
       table.numbers("id").forEach((id, row) => {
         const frames = lists[row] ?? [];
-        this.#hasPhases ||= (phases?.[row] ?? "") !== "";
+        this.#hasPhases ||= (phases[row] ?? "") !== "";
         this.#stacks.set(id, {
           frames,
-          userFrame: userFrames?.[row] ?? frames[0] ?? 0,
-          module: modules?.[row] ?? "",
-          phase: phases?.[row] ?? "",
-          forwardFrame: forwardFrames?.[row] ?? 0,
+          userFrame: userFrames[row] ?? frames[0] ?? 0,
+          module: modules[row] ?? "",
+          phase: phases[row] ?? "",
+          forwardFrame: forwardFrames[row] ?? 0,
         });
       });
     }
@@ -89,20 +87,19 @@ export class Stacks {
     const filenames = table.texts("filename");
     const lines = table.numbers("line");
     const sources = table.texts("source");
-    const assigned = table.has("assigned") ? table.texts("assigned") : undefined;
-    const contexts = table.has("context") ? table.texts("context") : undefined;
-    const contextLines = contexts && table.numbers("context_line");
-    const installed = table.has("installed") ? table.numbers("installed") : undefined;
+    const [assigned, contexts] = [textsIn(table, "assigned"), textsIn(table, "context")];
+    const contextLines = numbersIn(table, "context_line");
+    const installed = numbersIn(table, "installed");
     table.numbers("id").forEach((id, row) => {
       this.#frames.set(id, {
         name: names[row] ?? "",
         filename: filenames[row] ?? "",
         line: Math.max(lines[row] ?? 0, 0),
         source: sources[row] ?? "",
-        assigned: assigned?.[row] ?? "",
-        context: contexts?.[row] ?? "",
-        contextLine: contextLines?.[row] ?? 0,
-        isInstalled: (installed?.[row] ?? 0) !== 0,
+        assigned: assigned[row] ?? "",
+        context: contexts[row] ?? "",
+        contextLine: contextLines[row] ?? 0,
+        isInstalled: (installed[row] ?? 0) !== 0,
       });
     });
   }
@@ -234,6 +231,16 @@ export class Stacks {
       ? { site: NO_STACK, source: "" }
       : { site: `${line.before}${siteText(line.frame)}`, source: line.frame.source };
   }
+}
+
+/** A column that older files lack; empty where it is missing. */
+function textsIn(table: ArrowTable, column: string): readonly string[] {
+  return table.has(column) ? table.texts(column) : [];
+}
+
+/** A column that older files lack; empty where it is missing. */
+function numbersIn(table: ArrowTable, column: string): ArrayLike<number> {
+  return table.has(column) ? table.numbers(column) : [];
 }
 
 export function describeFrame(frame: Pick<Frame, "name" | "filename" | "line">): string {

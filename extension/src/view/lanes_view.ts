@@ -4,7 +4,7 @@ import type { Scope } from "../base/scope.ts";
 import type { Lane } from "../model/lane.ts";
 import { NO_ACTIVITY } from "../model/idle_gaps.ts";
 import type { Gap, Selected } from "../model/selected.ts";
-import { isMemoryOperation, SpanKind } from "../model/span_kinds.ts";
+import { tableOfSpan, SpanKind } from "../model/span_kinds.ts";
 import type { RowColumns, SpanRow } from "../model/span_row.ts";
 import type { GpuDescriptions } from "../model/gpu_description.ts";
 import { idleLines } from "../model/idle_texts.ts";
@@ -191,7 +191,7 @@ function paintLanes(
 function columnsOf(row: SpanRow, time: Scale, width: number): RowColumns {
   const columns = row.columns(time.from, time.to, width);
   const { share, span } = columns;
-  if (isMemoryOperation(row.kind[0] ?? 0)) {
+  if (tableOfSpan(row.kind[0] ?? 0) === "memoryOperations") {
     const seen = [...span.keys()].filter((column) => (span[column] ?? -1) >= 0);
     for (const column of seen) {
       for (let aside = Math.max(column - 1, 0); aside <= column + 1 && aside < width; aside += 1) {

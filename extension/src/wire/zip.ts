@@ -1,4 +1,4 @@
-import { type Bytes, type ByteSource, joined, piecesOf } from "./byte_source.ts";
+import { type Bytes, type ByteSource, piecesOf } from "./byte_source.ts";
 
 // Record layouts from PKWARE's APPNOTE.TXT 6.3.
 const END_OF_DIRECTORY = 0x06054b50;
@@ -102,11 +102,7 @@ export async function* readZipPieces(source: ByteSource, member: ZipMember): Asy
 /** The bytes of a deflated stream without a header. */
 export async function inflated(packed: Bytes): Promise<Bytes> {
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  const pieces: Bytes[] = [];
-  for await (const piece of piecesOf(stream)) {
-    pieces.push(piece);
-  }
-  return joined(pieces);
+  return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
 async function packedPieces(
