@@ -1,11 +1,8 @@
 """Text form of sizes, times and counts, as in extension/src/base/format.ts, and its reading."""
 
 import re
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BINARY_STEP = 1024
@@ -60,7 +57,7 @@ def format_counted(count: int, noun: str, plural: str = "") -> str:
     return f"{format_count(count)} {noun if count == 1 else plural or f'{noun}s'}"
 
 
-def format_names(names: "Sequence[str]", most: int = 8) -> str:
+def format_names(names: Sequence[str], most: int = 8) -> str:
     """Return names in a sentence, such as ``a, b and c``; of very many, ``a, b and 12 others``."""
     shown = list(names[:most])
     if len(names) > most:
@@ -79,7 +76,7 @@ def parse_bytes(text: str) -> int | None:
     return parse_quantity(text, _BYTES_OF_UNIT, "b")
 
 
-def parse_quantity(text: str, units: "Mapping[str, int]", default: str) -> int | None:
+def parse_quantity(text: str, units: Mapping[str, int], default: str) -> int | None:
     """Return a number with one of the units, in lower case, or None if the text is none."""
     match = _QUANTITY.fullmatch(text.strip())
     unit = None if match is None else units.get(match[2].lower() or default)

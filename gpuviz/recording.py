@@ -1,13 +1,14 @@
 """`Recording`, its tables and analyses; `load` and `merge`."""
 
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from gpuviz.advice.arrays.peak_chain import peak_chain
-from gpuviz.advice.finding import Findings
+from gpuviz.advice.finding import Finding, Findings
 from gpuviz.advice.findings import findings
-from gpuviz.advice.replay.compensation import compensated, recording_cost
+from gpuviz.advice.replay.compensation import RecordingCost, compensated, recording_cost
 from gpuviz.advice.waits.hidden_collectives import hidden_collectives
 from gpuviz.analysis.collectives import known_collectives
 from gpuviz.analysis.compilations import compilations
@@ -15,10 +16,10 @@ from gpuviz.analysis.copies import copies
 from gpuviz.analysis.default_stream import default_stream_work
 from gpuviz.analysis.delayed_frees import delayed_frees
 from gpuviz.analysis.derived_tables import derived, derived_for_file
-from gpuviz.analysis.device_links import device_links
-from gpuviz.analysis.fragmentation import fragmentation
+from gpuviz.analysis.device_links import DeviceLink, device_links
+from gpuviz.analysis.fragmentation import Fragmentation, fragmentation
 from gpuviz.analysis.graph_pools import graph_pools
-from gpuviz.analysis.host_memory import host_memory
+from gpuviz.analysis.host_memory import HostMemory, host_memory
 from gpuviz.analysis.host_work import works
 from gpuviz.analysis.kernels import kernels
 from gpuviz.analysis.leaks import leaks
@@ -26,10 +27,10 @@ from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.lines import lines
 from gpuviz.analysis.modules import modules
 from gpuviz.analysis.other_memory import other_memory
-from gpuviz.analysis.overlap import of_device, overlap, whole_overlap
-from gpuviz.analysis.packing import packing
-from gpuviz.analysis.peak import peak
-from gpuviz.analysis.processes import processes
+from gpuviz.analysis.overlap import Overlap, of_device, overlap, whole_overlap
+from gpuviz.analysis.packing import Packing, packing
+from gpuviz.analysis.peak import Peak, peak
+from gpuviz.analysis.processes import Process, processes
 from gpuviz.analysis.sites import sites
 from gpuviz.analysis.snapshot import snapshot
 from gpuviz.analysis.statistics import statistics
@@ -52,26 +53,14 @@ from gpuviz.data.recording_data import Moment, RecordingData
 from gpuviz.exports.writers import writer
 from gpuviz.formats import gpuviz
 from gpuviz.hazards.described import described
+from gpuviz.hazards.hazard import Hazard
 from gpuviz.hazards.known import known_hazards
-from gpuviz.out_of_memory.failures import out_of_memory
+from gpuviz.out_of_memory.failures import OutOfMemory, out_of_memory
 
 if TYPE_CHECKING:
-    Source = RecordingData | str | os.PathLike[str]
-    from collections.abc import Iterable, Mapping
-
     import pyarrow as pa
 
-    from gpuviz.advice.finding import Finding
-    from gpuviz.advice.replay.compensation import RecordingCost
-    from gpuviz.analysis.device_links import DeviceLink
-    from gpuviz.analysis.fragmentation import Fragmentation
-    from gpuviz.analysis.host_memory import HostMemory
-    from gpuviz.analysis.overlap import Overlap
-    from gpuviz.analysis.packing import Packing
-    from gpuviz.analysis.peak import Peak
-    from gpuviz.analysis.processes import Process
-    from gpuviz.hazards.hazard import Hazard
-    from gpuviz.out_of_memory.failures import OutOfMemory
+Source = RecordingData | str | os.PathLike[str]
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> "Recording":
@@ -97,7 +86,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> "Reco
     return Recording.of(read(Path(path), max_bytes=max_bytes))
 
 
-def merge(sources: "Source | Iterable[Source]") -> "Recording":
+def merge(sources: Source | Iterable[Source]) -> "Recording":
     """Return the recordings of several processes as one, on one time axis.
 
     Each GPU of each process is a device of the result; the table ``processes`` relates them. Times
@@ -284,7 +273,7 @@ class Recording(RecordingData):
         """
         return formatted(sites(self, by, at, device))
 
-    def fragmentation(self, at: Moment = None, device: int | None = None) -> "Fragmentation":
+    def fragmentation(self, at: Moment = None, device: int | None = None) -> Fragmentation:
         """Return how unused reserved memory is distributed, at a moment.
 
         Args:
@@ -293,7 +282,7 @@ class Recording(RecordingData):
         """
         return fragmentation(self, at, device)
 
-    def packing(self, device: int | None = None, *, seconds: float = 10.0) -> "Packing":
+    def packing(self, device: int | None = None, *, seconds: float = 10.0) -> Packing:
         """Return bounds of the memory that the recorded blocks need, and a packing of them.
 
         Args:
@@ -304,7 +293,7 @@ class Recording(RecordingData):
 
     def what_if(
         self,
-        settings: "str | Iterable[str] | None" = None,
+        settings: str | Iterable[str] | None = None,
         *,
         capacity: int | None = None,
         device: int | None = None,
@@ -334,11 +323,11 @@ class Recording(RecordingData):
             return formatted(known_what_if(self, self.device_or_first(device)))
         return formatted(what_if(self, settings, capacity=capacity, device=device))
 
-    def out_of_memory(self) -> "tuple[OutOfMemory, ...]":
+    def out_of_memory(self) -> tuple[OutOfMemory, ...]:
         """Return the failed requests for memory, with the reason and the state of memory."""
         return out_of_memory(self)
 
-    def findings(self, *, small: bool = False) -> "tuple[Finding, ...]":
+    def findings(self, *, small: bool = False) -> tuple[Finding, ...]:
         """Return what costs memory or time, with what to change, most saving first, trades last.
 
         They are computed once, or read from the file.
@@ -349,7 +338,7 @@ class Recording(RecordingData):
         """
         return Findings(findings(self, small=True) if small else known_findings(self))
 
-    def hazards(self) -> "tuple[Hazard, ...]":
+    def hazards(self) -> tuple[Hazard, ...]:
         """Return unordered operations on the same memory that conflict, with the fix.
 
         Those that showed in this run come first. Nothing is returned about a recording that lacks
@@ -368,7 +357,7 @@ class Recording(RecordingData):
         """
         return formatted(default_stream_work(self))
 
-    def peak(self, device: int | None = None) -> "Peak":
+    def peak(self, device: int | None = None) -> Peak:
         """Return time and size of the peak of allocated bytes.
 
         Args:
@@ -394,7 +383,7 @@ class Recording(RecordingData):
         device: int | None = None,
         start: int | None = None,
         end: int | None = None,
-    ) -> "Overlap":
+    ) -> Overlap:
         """Return busy time, overlap and the causes of idle time, by device and by stream.
 
         Args:
@@ -432,7 +421,7 @@ class Recording(RecordingData):
         """
         return Recording.of(compensated(self))
 
-    def recording_cost(self) -> "RecordingCost | None":
+    def recording_cost(self) -> RecordingCost | None:
         """Return how long the program took, how long it would have unrecorded, and what cost it.
 
         None if the costs are not known.
@@ -582,17 +571,17 @@ class Recording(RecordingData):
         return formatted(synchronizations(self, by))
 
     @property
-    def host_memory(self) -> "HostMemory":
+    def host_memory(self) -> HostMemory:
         """The pinned host memory; all other functions are about the memory of devices."""
         return host_memory(self)
 
     @property
-    def processes(self) -> "tuple[Process[Self], ...]":
+    def processes(self) -> tuple[Process[Self], ...]:
         """The processes of a merged recording (`gpuviz.merge`); none of a recording of one."""
         return cast("tuple[Process[Self], ...]", processes(self))
 
     @property
-    def device_links(self) -> "tuple[DeviceLink, ...]":
+    def device_links(self) -> tuple[DeviceLink, ...]:
         """What joins each pair of GPUs (NVLink or PCIe), and whether each can access the other.
 
         Empty for a single GPU, for simulated GPUs, and if the recording was not stopped properly.

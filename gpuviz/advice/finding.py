@@ -1,15 +1,13 @@
 """What gpuviz says: what is wrong or costs memory or time, why it thinks so, what to change."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from gpuviz.advice.evidence import Evidence, Line
+from gpuviz.advice.replay.peak_replay import Change
+from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.data.call_stacks import BACKWARD_OF, short_site
 from gpuviz.terminal import printable
-
-if TYPE_CHECKING:
-    from gpuviz.advice.replay.peak_replay import Change
-    from gpuviz.advice.replay.schedule import ScheduleChange
 
 Certainty = Literal["certain", "likely", "possible"]
 _CLOSED = {"(": ")", "[": "]", "{": "}"}
@@ -68,10 +66,10 @@ class Finding:
     saved_ns: int = 0
     lines: tuple[Line, ...] = ()
     evidence: Evidence | None = None
-    lifetimes: "Change | None" = field(default=None, repr=False, compare=False)
+    lifetimes: Change | None = field(default=None, repr=False, compare=False)
     further_bytes: int = 0
     saved_reserved_bytes: int = 0
-    schedule: "ScheduleChange | None" = field(default=None, repr=False, compare=False)
+    schedule: ScheduleChange | None = field(default=None, repr=False, compare=False)
     further_ns: int = 0
     working_ns: int = 0
     peak_bytes: int = 0

@@ -1,17 +1,20 @@
 """All findings of a recording, ranked by what they save."""
 
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from gpuviz.advice.arrays.device_blocks import device_blocks
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks, device_blocks
 from gpuviz.advice.arrays.peak_chain import uses, uses_of
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.judged import judged
 from gpuviz.advice.processes import findings_of_processes
 from gpuviz.advice.replay.compensation import compensated, recorded_evidence
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.replay.schedule import Schedule
-from gpuviz.advice.reserved.reserved_memory import reserved_memory
+from gpuviz.advice.reserved.reserved_memory import ReservedMemory, reserved_memory
 from gpuviz.advice.rule import LEAST_BYTES
 from gpuviz.advice.rules import (
     r03_longer_than_used,
@@ -25,19 +28,13 @@ from gpuviz.advice.scale import Scale, is_bound, most_first
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.seen_part import seen_part
 from gpuviz.analysis.steady_state import steady_ns, steady_states
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.quantities import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.finding import Finding
-    from gpuviz.advice.replay.peak_replay import Change
-    from gpuviz.advice.reserved.reserved_memory import ReservedMemory
     from gpuviz.advice.work_rules import MemoryRule, TimeRule
-    from gpuviz.data.recording_data import RecordingData
 
-    AllocatorRule = Callable[[ReservedMemory], Iterable[Finding]]
+AllocatorRule = Callable[[ReservedMemory], Iterable[Finding]]
 
 
 # Findings at the start of the list, of as many rules if there are.
@@ -50,7 +47,7 @@ _BESIDE = ("R33", "R44", "R57")
 _KEEPING = ("R29",)
 
 
-def allocator_rules() -> "tuple[AllocatorRule, ...]":
+def allocator_rules() -> tuple[AllocatorRule, ...]:
     """Return the rules about what the allocator reserves, each in the file named after it."""
     return (
         r11_allocator_settings.find,
@@ -59,7 +56,7 @@ def allocator_rules() -> "tuple[AllocatorRule, ...]":
     )
 
 
-def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Finding, ...]":
+def findings(recording: RecordingData, *, small: bool = False) -> tuple[Finding, ...]:
     """Return what is wrong or costs memory or time, and what to change; most saving first.
 
     What may make results wrong comes before everything that saves something, and a change that
@@ -89,9 +86,7 @@ def findings(recording: "RecordingData", *, small: bool = False) -> "tuple[Findi
     return (*judged(r40_unordered_operations.find, recording), *varied(ranked))
 
 
-def _of_part(
-    recording: "RecordingData", part: "RecordingData", *, small: bool
-) -> "tuple[Finding, ...]":
+def _of_part(recording: RecordingData, part: RecordingData, *, small: bool) -> tuple[Finding, ...]:
     """Return findings of a recording with streams in windows.
 
     Those about time are of one window, and say so. Which work uses an array is not known between
@@ -115,14 +110,14 @@ def _of_part(
     return tuple(varied(most_first(shown, scale.share)))
 
 
-def _recorded(recording: "RecordingData", finding: "Finding") -> "Finding":
+def _recorded(recording: RecordingData, finding: Finding) -> Finding:
     """Return a finding with where the recording shows it."""
     if finding.evidence is None:
         return finding
     return replace(finding, evidence=recorded_evidence(recording, finding.evidence))
 
 
-def is_trade(finding: "Finding") -> bool:
+def is_trade(finding: Finding) -> bool:
     """Return whether the change of a finding always costs something else than it saves."""
     known = _trades(allocator_rules())
     if finding.rule not in known:
@@ -132,7 +127,7 @@ def is_trade(finding: "Finding") -> bool:
 
 
 @cache
-def _trades(finds: "tuple[Callable[..., object], ...]") -> dict[str, bool]:
+def _trades(finds: tuple[Callable[..., object], ...]) -> dict[str, bool]:
     """Return which rules of some functions always cost something else, by name."""
     rules = (rule for find in finds for rule in sys.modules[find.__module__].RULES)
     return {rule.name: rule.is_trade for rule in rules}
@@ -146,7 +141,7 @@ def _work_rules() -> "tuple[tuple[TimeRule, ...], tuple[MemoryRule, ...]]":
     return time_rules(), memory_rules()
 
 
-def varied(ranked: "Sequence[Finding]", first: int = _FIRST) -> "list[Finding]":
+def varied(ranked: Sequence[Finding], first: int = _FIRST) -> list[Finding]:
     """Return findings with trades last, and each rule once among the first few if it can be.
 
     Other findings of a rule that is among the first few come before any trade, and before what
@@ -164,7 +159,7 @@ def varied(ranked: "Sequence[Finding]", first: int = _FIRST) -> "list[Finding]":
     return [*chosen, *others]
 
 
-def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "Iterator[Finding]":
+def _about_work(recording: RecordingData, scale: Scale, *, small: bool) -> Iterator[Finding]:
     """Yield the findings about time and arrays with what each saves after the ones before it."""
     if not recording.tables["activities"].num_rows:
         return
@@ -190,7 +185,7 @@ def _about_work(recording: "RecordingData", scale: Scale, *, small: bool) -> "It
     yield from (each for each in ranked if small or _adds_something(each, scale))
 
 
-def _with_warm_up(recording: "RecordingData", found: "list[Finding]") -> "list[Finding]":
+def _with_warm_up(recording: RecordingData, found: list[Finding]) -> list[Finding]:
     """Return findings with whether all that they save is time before the steady state."""
     begins = {each.device: each.from_ns for each in steady_states(recording)}
     return [
@@ -205,7 +200,7 @@ def _with_warm_up(recording: "RecordingData", found: "list[Finding]") -> "list[F
     ]
 
 
-def _about_memory(device: "DeviceBlocks") -> "Iterator[Finding]":
+def _about_memory(device: DeviceBlocks) -> Iterator[Finding]:
     """Yield the findings about a device's memory, with the bytes that each alone saves.
 
     One that changes lifetimes saves bytes or time.
@@ -218,12 +213,12 @@ def _about_memory(device: "DeviceBlocks") -> "Iterator[Finding]":
                 yield replace(found, saved_bytes=saved)
 
 
-def _adds_something(finding: "Finding", scale: Scale) -> bool:
+def _adds_something(finding: Finding, scale: Scale) -> bool:
     """Return whether a finding saves something after those before it, or is worth saying beside."""
     return finding.rule in _BESIDE or scale.adds_something(finding)
 
 
-def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
+def _in_time(schedule: Schedule, found: list[Finding]) -> list[Finding]:
     """Return the findings with the time that each saves after the ones with a larger saving.
 
     What bounds all savings of a kind comes after the findings that name a cause. Of two that save
@@ -247,14 +242,14 @@ def _in_time(schedule: "Schedule", found: "list[Finding]") -> "list[Finding]":
     ]
 
 
-def _about_reserved_memory(recording: "RecordingData", least_bytes: int) -> "Iterator[Finding]":
+def _about_reserved_memory(recording: RecordingData, least_bytes: int) -> Iterator[Finding]:
     for device in reserved_memory(recording, least_bytes):
         for rule in allocator_rules():
             yield from judged(rule, device)
     yield from judged(r72_cached_by_another_library.find, recording)
 
 
-def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Finding]":
+def _in_sequence(device: DeviceBlocks, found: list[Finding]) -> Iterator[Finding]:
     """Yield the findings with the bytes that each saves after the ones before it."""
     peak, changes = device.peak.bytes, list["Change"]()
     for finding in found:
@@ -264,7 +259,7 @@ def _in_sequence(device: "DeviceBlocks", found: "list[Finding]") -> "Iterator[Fi
         peak = min(peak, after)
 
 
-def _of_the_rest(device: "DeviceBlocks", found: "Sequence[Finding]") -> "Iterator[Finding]":
+def _of_the_rest(device: DeviceBlocks, found: Sequence[Finding]) -> Iterator[Finding]:
     """Return what several lines together save after the findings about single ones."""
     changes = [each.lifetimes for each in found if each.lifetimes is not None]
     return r03_longer_than_used.find(device, changes)

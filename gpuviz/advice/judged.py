@@ -1,11 +1,10 @@
 """Rules that are tried one by one, so that one that fails does not take the others along."""
 
 import warnings
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from gpuviz.advice.finding import Finding
 
 T = TypeVar("T")

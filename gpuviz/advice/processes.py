@@ -1,31 +1,26 @@
 """The findings of a merged recording: those of its processes, equal ones together."""
 
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
+from gpuviz.advice.evidence import Evidence
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.rules import r48_late_rank
 from gpuviz.advice.scale import Scale
 from gpuviz.analysis.derived_tables import derived
-from gpuviz.analysis.processes import device_names, processes
+from gpuviz.analysis.processes import Process, device_names, processes
 from gpuviz.data.derived import schemas as derived_schemas
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.quantities import format_names
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
-
-    from gpuviz.advice.evidence import Evidence
-    from gpuviz.advice.finding import Finding
-    from gpuviz.analysis.processes import Process
-    from gpuviz.data.recording_data import RecordingData
 
 
 def findings_of_processes(
-    recording: "RecordingData",
-    of_process: "Callable[[RecordingData], Iterable[Finding]]",
+    recording: RecordingData,
+    of_process: Callable[[RecordingData], Iterable[Finding]],
     *,
     small: bool,
-) -> "tuple[Finding, ...]":
+) -> tuple[Finding, ...]:
     """Return what is wrong or costs memory or time in any process; most saving first.
 
     Of one that several processes have, the one with the largest saving is returned, and its reason
@@ -55,7 +50,7 @@ def findings_of_processes(
     return tuple(shown)
 
 
-def _first_derived(recording: "RecordingData") -> "list[Mapping[str, int]]":
+def _first_derived(recording: RecordingData) -> list[Mapping[str, int]]:
     """Return the first row of each process in each derived table."""
     counts = {
         name: [derived(each.recording)[name].num_rows for each in processes(recording)]
@@ -69,8 +64,8 @@ def _first_derived(recording: "RecordingData") -> "list[Mapping[str, int]]":
 
 
 def _evidence(
-    process: "Process[RecordingData]", first: "Mapping[str, int]", evidence: "Evidence | None"
-) -> "Evidence | None":
+    process: Process[RecordingData], first: Mapping[str, int], evidence: Evidence | None
+) -> Evidence | None:
     """Return evidence with row numbers of the merged recording."""
     if evidence is None or not evidence.rows:
         return evidence

@@ -1,5 +1,6 @@
 """How much a finding has to save to be shown."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import log
 from typing import TYPE_CHECKING
@@ -8,12 +9,10 @@ from gpuviz.advice.rule import LEAST_BYTES, LEAST_SHARE
 from gpuviz.analysis.peak import peak
 from gpuviz.analysis.statistics import statistics
 from gpuviz.analysis.steady_state import steady_ns
+from gpuviz.data.recording_data import RecordingData
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from gpuviz.advice.finding import Finding
-    from gpuviz.data.recording_data import RecordingData
 
 # Of the same time: what explains less than this after the findings with a cause explains nothing.
 _LEAST_EXPLAINED = 0.001
@@ -54,7 +53,7 @@ def most_first(found: "Sequence[Finding]", share: "Callable[[Finding], float]") 
 class Scale:
     """What the savings of a recording's findings are compared with."""
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: RecordingData) -> None:
         self._peaks = {device: peak(recording, device).bytes for device in recording.devices}
         self._reserved = {
             device: statistics(recording, device)["reserved_bytes.all.peak"]

@@ -1,7 +1,10 @@
 """The rules about the work of a recording: about arrays, and about time."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.finding import Finding
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.rules import (
     r02_early_allocation,
     r04_kept_by_the_notebook,
@@ -71,18 +74,11 @@ from gpuviz.advice.rules import (
     r91_differences_of_pairs,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.finding import Finding
-    from gpuviz.advice.replay.schedule import Schedule
-
-    TimeRule = Callable[[Schedule], Iterable[Finding]]
-    MemoryRule = Callable[[DeviceBlocks], Iterable[Finding]]
+TimeRule = Callable[[Schedule], Iterable[Finding]]
+MemoryRule = Callable[[DeviceBlocks], Iterable[Finding]]
 
 
-def memory_rules() -> "tuple[MemoryRule, ...]":
+def memory_rules() -> tuple[MemoryRule, ...]:
     """Return the rules about the memory of a device, each in the file named after it.
 
     They say which lifetimes change; what that saves is computed in one place, `_about_memory`.
@@ -135,7 +131,7 @@ def memory_rules() -> "tuple[MemoryRule, ...]":
     )
 
 
-def time_rules() -> "tuple[TimeRule, ...]":
+def time_rules() -> tuple[TimeRule, ...]:
     """Return the rules about the time of a recording, each in the file named after it.
 
     Of two that save about the same time, the earlier is easier to follow.

@@ -1,17 +1,11 @@
 """Streams that serve one piece of work each, one after another."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.analysis.launches import durations
 from gpuviz.data.columns import codes, distinct, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 IN_TURN = 4
 """So many streams in turn keep as much work apart as streams made for one piece of work each."""
@@ -20,7 +14,7 @@ _LEAST = 2 * IN_TURN
 _NONE = np.zeros(0, np.int64)
 
 
-def abandoned_streams(recording: "RecordingData", device: int) -> "NDArray[Any]":
+def abandoned_streams(recording: RecordingData, device: int) -> np.ndarray:
     """Return the ids of streams on which nothing is allocated once the next one has begun.
 
     In the order of their first allocations. Empty if they are fewer than twice `IN_TURN`, or if
@@ -36,7 +30,7 @@ def abandoned_streams(recording: "RecordingData", device: int) -> "NDArray[Any]"
     return found
 
 
-def in_turn(recording: "RecordingData", device: int) -> "NDArray[Any]":
+def in_turn(recording: RecordingData, device: int) -> np.ndarray:
     """Return the handles of all streams if `IN_TURN` of the abandoned ones did the work of all."""
     known = recording.tables["streams"]
     handles = plain(known["handle"]).copy()
@@ -47,7 +41,7 @@ def in_turn(recording: "RecordingData", device: int) -> "NDArray[Any]":
     return handles
 
 
-def _one_after_another(recording: "RecordingData", device: int) -> "NDArray[Any]":
+def _one_after_another(recording: RecordingData, device: int) -> np.ndarray:
     events = recording.tables["memory_events"]
     is_alloc = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
     streams = plain(events["stream"])[is_alloc & (plain(events["device"]) == device)]
@@ -61,11 +55,11 @@ def _one_after_another(recording: "RecordingData", device: int) -> "NDArray[Any]
     ids, last = ids[np.argsort(first)], last[np.argsort(first)]
     first = np.sort(first)
     begun = np.searchsorted(first, last, side="right")
-    alone: NDArray[Any] = ids[begun == np.arange(len(ids)) + 1]
+    alone: np.ndarray = ids[begun == np.arange(len(ids)) + 1]
     return alone
 
 
-def _can_take_turns(recording: "RecordingData", streams: "NDArray[Any]") -> bool:
+def _can_take_turns(recording: RecordingData, streams: np.ndarray) -> bool:
     """Return whether no work of some streams would wait if `IN_TURN` did it; not if unknown."""
     activities = recording.tables["activities"]
     ids = np.sort(streams)

@@ -1,15 +1,12 @@
 """Settings of a recording's allocator, and the lines that choose others."""
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from gpuviz import _core
 from gpuviz.data.escaping import as_unicode
 from gpuviz.data.manifest import TORCH_ALLOCATOR, Manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # In place of settings: CuPy's own pool, and the driver's allocator.
 CUPY = "cupy"
@@ -28,7 +25,7 @@ def known_settings(manifest: Manifest) -> list[str]:
     return [item for item in known if item]
 
 
-def are_valid(items: "Iterable[str]") -> bool:
+def are_valid(items: Iterable[str]) -> bool:
     """Return whether an allocator can have these items as its settings together."""
     with suppress(ValueError):
         _core.AllocatorSettings.parse(",".join(items))

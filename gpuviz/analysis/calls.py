@@ -1,21 +1,15 @@
 """Effects of CUDA calls on the host."""
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.analysis.grouping import numbered
 from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.strings import texts
-from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
+from gpuviz.data.tables import DICTIONARIES, Tables
 
 _VERSION = re.compile(r"(_v\d+|_ptsz|_ptds)+$")
 _ALLOCATION = re.compile(
@@ -48,7 +42,7 @@ def kind_of_name(name: str) -> CallKind:
     return CallKind.MEMCPY if _COPY.match(name) else CallKind.OTHER
 
 
-def call_kinds(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
+def call_kinds(tables: Tables) -> np.ndarray:
     """Return the `CallKind` of each row of ``api_calls``.
 
     Copies within or between devices are ``OTHER``: the host does not wait for them. Asynchronous
@@ -67,19 +61,19 @@ def call_kinds(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
     return kinds
 
 
-def _kinds_of_names(tables: "Mapping[str, pa.Table]", names: "pa.ChunkedArray") -> "NDArray[Any]":
+def _kinds_of_names(tables: Tables, names: pa.ChunkedArray) -> np.ndarray:
     ids = plain(names)
     if not ids.size:
         return np.zeros(0, np.uint8)
     rows, first = numbered(ids)
     found = [kind_of_name(text) for text in texts(tables, ids[first])]
-    kinds: NDArray[Any] = np.array(found, np.uint8)[rows]
+    kinds: np.ndarray = np.array(found, np.uint8)[rows]
     return kinds
 
 
 def _correlations_of_copies(
-    tables: "Mapping[str, pa.Table]",
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+    tables: Tables,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the correlation ids of copies without host memory, and of pageable copies."""
     activities = tables["activities"]
     kinds = codes(activities["kind"], DICTIONARIES["activities", "kind"])

@@ -1,7 +1,6 @@
 """What the blocks of a training program hold: parameters, gradients, activations and so on."""
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +13,7 @@ from gpuviz.data.codes import CATEGORIES, COPY_KINDS, PHASES, TENSOR_CATEGORIES
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.once import Once
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 _UNKNOWN, _PARAMETER, _GRADIENT, _STATE, _INPUT, _ACTIVATION, _TEMPORARY, _WORKSPACE = range(
     len(CATEGORIES)
@@ -34,7 +29,7 @@ _MOST_BELOW = 64
 
 
 @Once
-def block_categories(recording: "RecordingData") -> "tuple[Lifetimes, NDArray[Any]]":
+def block_categories(recording: RecordingData) -> tuple[Lifetimes, np.ndarray]:
     """Return the blocks of a recording, and the position in ``CATEGORIES`` of each.
 
     Parameters, gradients, states of optimizers and workspaces are those that their owners named
@@ -81,19 +76,19 @@ def block_categories(recording: "RecordingData") -> "tuple[Lifetimes, NDArray[An
     return blocks, found
 
 
-def is_training(recording: "RecordingData") -> bool:
+def is_training(recording: RecordingData) -> bool:
     """Return whether the recording has a phase, or a tensor of which the owner is known."""
     known = codes(recording.tables["stacks"]["phase"], PHASES)
     return bool((known != _OTHER).any()) or recording.tables["tensors"].num_rows > 0
 
 
-def live_at(blocks: Lifetimes, device: int | None, time: int) -> "NDArray[Any]":
+def live_at(blocks: Lifetimes, device: int | None, time: int) -> np.ndarray:
     """Return which blocks of a device, or of all, were allocated at a time."""
     live = (blocks.begin <= time) & ((blocks.end < 0) | (blocks.end > time))
     return live if device is None else live & (blocks.device == device)
 
 
-def category_bytes(recording: "RecordingData", device: int, time: int) -> dict[str, int]:
+def category_bytes(recording: RecordingData, device: int, time: int) -> dict[str, int]:
     """Return the bytes of the blocks allocated at a time by category, most first.
 
     Those that are unknown are under the empty name.
@@ -106,7 +101,7 @@ def category_bytes(recording: "RecordingData", device: int, time: int) -> dict[s
     return {CATEGORIES[each]: int(sums[each]) for each in order if sums[each]}
 
 
-def category_rows(recording: "RecordingData") -> "pa.Table":
+def category_rows(recording: RecordingData) -> pa.Table:
     """Return the table ``categories`` of `gpuviz.data.conclusions`."""
     blocks, found = block_categories(recording)
     known = np.flatnonzero(found != _UNKNOWN)
@@ -124,7 +119,7 @@ def category_rows(recording: "RecordingData") -> "pa.Table":
     return pa.table(columns, schema=schemas()["categories"])
 
 
-def phase_at(recording: "RecordingData", device: int, time: int) -> tuple[str, str]:
+def phase_at(recording: RecordingData, device: int, time: int) -> tuple[str, str]:
     """Return the phase and the module of the allocation of a device at a time.
 
     Both are empty if nothing was allocated then, or if they are unknown.
@@ -147,36 +142,36 @@ class _Steps:
         phases: The phase of each.
     """
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: RecordingData) -> None:
         work = PhasedWork.of(recording)
         known = work.phase != _OTHER
-        self.times: NDArray[Any] = work.begin[known]
-        self.phases: NDArray[Any] = work.phase[known]
+        self.times: np.ndarray = work.begin[known]
+        self.phases: np.ndarray = work.phase[known]
 
-    def next_of_phase(self, phase: int, times: "NDArray[Any]") -> "NDArray[Any]":
+    def next_of_phase(self, phase: int, times: np.ndarray) -> np.ndarray:
         """Return when the phase next has something after each time; `_FOREVER` if never."""
         found = np.append(self.times[self.phases == phase], _FOREVER)
-        after: NDArray[Any] = found[np.searchsorted(found, times, "right").clip(max=len(found) - 1)]
+        after: np.ndarray = found[np.searchsorted(found, times, "right").clip(max=len(found) - 1)]
         return after
 
-    def end_of_phase(self, phase: int, times: "NDArray[Any]") -> "NDArray[Any]":
+    def end_of_phase(self, phase: int, times: np.ndarray) -> np.ndarray:
         """Return when another phase next has something after each time; `_FOREVER` if never."""
         found = np.append(self.times[self.phases != phase], _FOREVER)
-        after: NDArray[Any] = found[np.searchsorted(found, times, "right").clip(max=len(found) - 1)]
+        after: np.ndarray = found[np.searchsorted(found, times, "right").clip(max=len(found) - 1)]
         return np.where(after == _FOREVER, self._last(), after)
 
     def _last(self) -> int:
         return int(self.times[-1]) if self.times.size else 0
 
 
-def freeing_stacks(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":
+def freeing_stacks(recording: RecordingData, blocks: Lifetimes) -> np.ndarray:
     """Return the call stack that freed each block; 0 if unknown, or if it was never freed."""
     stacks = np.append(plain(recording.tables["memory_events"]["stack"]), np.uint32(0))
-    freeing: NDArray[Any] = stacks[np.minimum(blocks.free, len(stacks) - 1)]
+    freeing: np.ndarray = stacks[np.minimum(blocks.free, len(stacks) - 1)]
     return freeing
 
 
-def _converted(recording: "RecordingData", freeing: "NDArray[Any]") -> "NDArray[Any]":
+def _converted(recording: RecordingData, freeing: np.ndarray) -> np.ndarray:
     """Return which call stacks that freed blocks are of a module that replaces its tensors."""
     stacks = distinct(freeing)
     innermost = (recording.call_stacks.frames(each)[:1] for each in stacks.tolist())
@@ -187,14 +182,14 @@ def _converted(recording: "RecordingData", freeing: "NDArray[Any]") -> "NDArray[
     return np.isin(freeing, stacks[converts])
 
 
-def _read_in_forward(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":
+def _read_in_forward(recording: RecordingData, blocks: Lifetimes) -> np.ndarray:
     """Return whether a launch of a forward pass got a pointer into each block."""
     calls = calls_of(recording.tables, plain(recording.tables["launch_blocks"]["correlation"]))
     phases = phases_of(recording.tables, stacks_of(recording.tables, calls))
     return _accessed(recording, blocks, phases == _FORWARD)
 
 
-def _filled_by_host(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":
+def _filled_by_host(recording: RecordingData, blocks: Lifetimes) -> np.ndarray:
     """Return whether the host copied something into each block."""
     activities = recording.tables["activities"]
     copies = codes(activities["copy_kind"], COPY_KINDS) == COPY_KINDS.index("host_to_device")
@@ -203,9 +198,7 @@ def _filled_by_host(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[A
     return _accessed(recording, blocks, from_host)
 
 
-def _accessed(
-    recording: "RecordingData", blocks: Lifetimes, chosen: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _accessed(recording: RecordingData, blocks: Lifetimes, chosen: np.ndarray) -> np.ndarray:
     """Return whether one of the chosen rows of ``launch_blocks`` is about each block."""
     accessed = derived(recording)["accessed_blocks"]
     known = chosen & (plain(accessed["event"]) >= 0)
@@ -213,9 +206,7 @@ def _accessed(
     return np.isin(blocks.alloc, _rows_of(recording, device, event))
 
 
-def _rows_of(
-    recording: "RecordingData", device: "NDArray[Any]", event: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _rows_of(recording: RecordingData, device: np.ndarray, event: np.ndarray) -> np.ndarray:
     """Return the rows of ``memory_events`` of some events, which are counted by device."""
     devices = plain(recording.tables["memory_events"]["device"])
     rows = np.zeros(len(event), np.int64)
@@ -226,11 +217,11 @@ def _rows_of(
 
 
 def _take_named(
-    recording: "RecordingData",
+    recording: RecordingData,
     blocks: Lifetimes,
-    end: "NDArray[Any]",
-    phases: "NDArray[Any]",
-    found: "NDArray[Any]",
+    end: np.ndarray,
+    phases: np.ndarray,
+    found: np.ndarray,
 ) -> None:
     """Set the categories of the blocks that tensors with a known owner were in."""
     tensors = recording.tables["tensors"]
@@ -247,8 +238,8 @@ def _take_named(
 
 
 def named_blocks(
-    recording: "RecordingData", category: str
-) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    recording: RecordingData, category: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the blocks that tensors of a category were in, when, and the tensors' names.
 
     Args:
@@ -267,7 +258,7 @@ def named_blocks(
     return block[found], plain(rows["time"])[found], plain(rows["name"])[found]
 
 
-def _blocks_of(tensors: "pa.Table", blocks: Lifetimes, end: "NDArray[Any]") -> "NDArray[Any]":
+def _blocks_of(tensors: pa.Table, blocks: Lifetimes, end: np.ndarray) -> np.ndarray:
     """Return the block that each tensor is in; -1 if there is none."""
     devices, addresses, times = (plain(tensors[name]) for name in ("device", "address", "time"))
     found = np.full(len(times), -1, np.int64)
@@ -291,7 +282,7 @@ class _Places:
     """
 
     def __init__(
-        self, blocks: Lifetimes, rows: "NDArray[Any]", end: "NDArray[Any]", times: "NDArray[Any]"
+        self, blocks: Lifetimes, rows: np.ndarray, end: np.ndarray, times: np.ndarray
     ) -> None:
         self._blocks, self._end, self._times = blocks, end, times
         self._addresses = np.unique(blocks.address[rows])
@@ -303,7 +294,7 @@ class _Places:
         order = np.argsort(keys, kind="stable")
         self._keys, self._rows = keys[order], rows[order]
 
-    def blocks_at(self, addresses: "NDArray[Any]") -> "NDArray[Any]":
+    def blocks_at(self, addresses: np.ndarray) -> np.ndarray:
         """Return the block around each address then; -1 if there is none."""
         found = np.full(len(addresses), -1, np.int64)
         first = np.searchsorted(self._addresses, addresses, "right") - 1
@@ -315,8 +306,8 @@ class _Places:
         return found
 
     def _blocks_from(
-        self, place: "NDArray[Any]", wanted: "NDArray[Any]", addresses: "NDArray[Any]"
-    ) -> "NDArray[Any]":
+        self, place: np.ndarray, wanted: np.ndarray, addresses: np.ndarray
+    ) -> np.ndarray:
         """Return the block that begins at an address of the device and contains another one."""
         keys = place * self._count + self._moments[wanted]
         position = np.searchsorted(self._keys, keys, "right") - 1

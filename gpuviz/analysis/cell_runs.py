@@ -2,17 +2,14 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuviz.analysis.span_costs import busy_ns, peak_bytes
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["ranges", "kind"]
 _NAME = re.compile(r"In \[(\d+)\]$")
@@ -36,7 +33,7 @@ class CellRun:
     busy_ns: int | None
 
 
-def cell_runs(recording: "RecordingData", *, streams: bool) -> list[CellRun]:
+def cell_runs(recording: RecordingData, *, streams: bool) -> list[CellRun]:
     """Return the cells that ran in a recording and used memory or the GPU, in their order.
 
     A cell that is still running ends with the recording. Cells inside other cells are left out.

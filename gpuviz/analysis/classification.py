@@ -1,6 +1,7 @@
 """Computation of the derived tables of a recording, or of part of its rows."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,19 +20,13 @@ from gpuviz.data.codes import NAMED_KINDS
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.derived import NULLABLE, OF_ROWS, SOURCES, schemas
+from gpuviz.data.tables import Tables
 from gpuviz.data.tables import schemas as primary_schemas
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    Tables = Mapping[str, pa.Table]
 
 _OPEN = -1
 
 
-def classify(tables: "Tables") -> "dict[str, pa.Table]":
+def classify(tables: Tables) -> dict[str, pa.Table]:
     """Return the derived tables of some tables; see `gpuviz.data.derived`.
 
     Args:
@@ -41,7 +36,7 @@ def classify(tables: "Tables") -> "dict[str, pa.Table]":
     return {name: derive(tables, name) for name in schemas()}
 
 
-def derive(tables: "Tables", name: str, window: "tuple[int, int] | None" = None) -> "pa.Table":
+def derive(tables: Tables, name: str, window: tuple[int, int] | None = None) -> pa.Table:
     """Return one derived table, or its part in a window; see `classify`."""
     known = {
         each: tables[each] if each in tables else empty(primary_schemas()[each])
@@ -63,7 +58,7 @@ def derive(tables: "Tables", name: str, window: "tuple[int, int] | None" = None)
     return made if window is None else cut(made, name, window)
 
 
-def cut(table: "pa.Table", name: str, window: "tuple[int, int]") -> "pa.Table":
+def cut(table: pa.Table, name: str, window: tuple[int, int]) -> pa.Table:
     """Return the part of a derived table in a window: waits and gaps last no longer than it.
 
     A wait of a stream and a copy between devices stay whole if any of them is in the window.
@@ -85,7 +80,7 @@ def cut(table: "pa.Table", name: str, window: "tuple[int, int]") -> "pa.Table":
     return inside
 
 
-def _parts_within(waits: "pa.Table", window: "tuple[int, int]") -> "dict[str, pa.Array]":
+def _parts_within(waits: pa.Table, window: tuple[int, int]) -> dict[str, pa.Array]:
     """Return the parts of waits in a window: first the host waits for work, then for a copy."""
     import pyarrow.compute as pc
 
@@ -100,8 +95,8 @@ def _parts_within(waits: "pa.Table", window: "tuple[int, int]") -> "dict[str, pa
 
 
 def touches(
-    table: "pa.Table", window: "tuple[int, int]", columns: "Sequence[str]" = ("time", "end")
-) -> "NDArray[Any]":
+    table: pa.Table, window: tuple[int, int], columns: Sequence[str] = ("time", "end")
+) -> np.ndarray:
     """Return which rows lie in a window: after its start and until its end, at least in part.
 
     Rows without times, and open ranges that began before, do too.
@@ -109,13 +104,11 @@ def touches(
     start, end = window
     first, last = (plain(table[name]) for name in columns)
     unknown = (first == 0) & (last == 0)
-    chosen: NDArray[Any] = (first <= end) & ((last > start) | (last == _OPEN)) | unknown
+    chosen: np.ndarray = (first <= end) & ((last > start) | (last == _OPEN)) | unknown
     return chosen
 
 
-def with_own(
-    kept: "Tables", tables: "Tables", *, named: "pa.Table | None" = None
-) -> "dict[str, pa.Table]":
+def with_own(kept: Tables, tables: Tables, *, named: pa.Table | None = None) -> dict[str, pa.Table]:
     """Return derived tables of which those about single rows are computed from these tables.
 
     Args:
@@ -130,13 +123,13 @@ def with_own(
     return {**kept, **own}
 
 
-def _named_ids(names: "pa.Table") -> "NDArray[Any]":
+def _named_ids(names: pa.Table) -> np.ndarray:
     kinds = codes(names["of"], NAMED_KINDS).astype(np.int64)
-    ids: NDArray[Any] = plain(names["id"]).astype(np.int64) * len(NAMED_KINDS) + kinds
+    ids: np.ndarray = plain(names["id"]).astype(np.int64) * len(NAMED_KINDS) + kinds
     return ids
 
 
-def table_of(name: str, columns: "Mapping[str, Any]") -> "pa.Table":
+def table_of(name: str, columns: Mapping[str, Any]) -> pa.Table:
     """Return a derived table, given its columns."""
     schema = schemas()[name]
     arrays = [

@@ -4,30 +4,20 @@ NCCL reports what a kernel runs to its profiler plugin just after it launched it
 thread. So the rows that a thread writes belong to the kernel that it launched last.
 """
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.analysis.launches import calls_of
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import texts
-from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    Tables = Mapping[str, pa.Table]
+from gpuviz.data.tables import DICTIONARIES, Tables
 
 # What the names of its kernels begin with.
 NCCL = "nccl"
 _KINDS = DICTIONARIES["activities", "kind"]
 
 
-def collective_kernels(tables: "Tables") -> "NDArray[Any]":
+def collective_kernels(tables: Tables) -> np.ndarray:
     """Return, for each row of ``collectives``, the row of its kernel in ``activities``.
 
     It is -1 if that is not certain: the thread launched something else in between, as NCCL's
@@ -55,7 +45,7 @@ def collective_kernels(tables: "Tables") -> "NDArray[Any]":
     return found
 
 
-def _launches(tables: "Tables") -> "NDArray[Any]":
+def _launches(tables: Tables) -> np.ndarray:
     """Return the calls that launched something, by their name or what they launched."""
     calls = tables["api_calls"]
     names = plain(calls["name"])
@@ -64,11 +54,11 @@ def _launches(tables: "Tables") -> "NDArray[Any]":
     is_launch = np.isin(names, launching)
     with_work = calls_of(tables, plain(tables["activities"]["correlation"]))
     is_launch[with_work[with_work >= 0]] = True
-    found: NDArray[Any] = np.flatnonzero(is_launch)
+    found: np.ndarray = np.flatnonzero(is_launch)
     return found
 
 
-def _kernels_of(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
+def _kernels_of(tables: Tables, calls: np.ndarray) -> np.ndarray:
     """Return the kernel of NCCL that each call launched; -1 if it launched none."""
     activities = tables["activities"]
     correlation = plain(tables["api_calls"]["correlation"])[calls]
@@ -78,7 +68,7 @@ def _kernels_of(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
     of_nccl = known[[text.startswith(NCCL) for text in texts(tables, known)]]
     is_kernel = codes(activities["kind"], _KINDS) == _KINDS.index("kernel")
     is_kernel &= np.isin(names, of_nccl)
-    found: NDArray[Any] = np.where(
+    found: np.ndarray = np.where(
         (activity >= 0) & np.append(is_kernel, False)[activity], activity, -1
     )
     return found

@@ -1,9 +1,10 @@
 """The collectives of all ranks, matched: who came last, and how long the others waited."""
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,14 +14,8 @@ from gpuviz.analysis.processes import processes
 from gpuviz.data.arrays import batch_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _FUNCTIONS = DICTIONARIES["collectives", "function"]
 # Nothing counts these in a communicator, so they have no counterparts.
@@ -30,7 +25,7 @@ UNKNOWN = -1
 _MOST_NS = 2**63 - 1
 
 
-def collectives(recording: "RecordingData") -> "pa.Table":
+def collectives(recording: RecordingData) -> pa.Table:
     """Return the collectives of NCCL, one row for the calls of all ranks, in order of time.
 
     Columns: ``time`` when the first rank began, ``function``, ``communicator``, ``sequence``,
@@ -93,7 +88,7 @@ class LateRank:
 known_collectives = Once(collectives)
 
 
-def late_ranks(rows: "Sequence[dict[str, Any]]") -> list[LateRank]:
+def late_ranks(rows: Sequence[dict[str, Any]]) -> list[LateRank]:
     """Return the ranks that came last, most often first, from the rows of `collectives`."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -128,7 +123,7 @@ class _Process:
         return min(self.error + other.error, _MOST_NS)
 
 
-def _matched(recording: "RecordingData") -> "Iterator[dict[str, Any]]":
+def _matched(recording: RecordingData) -> Iterator[dict[str, Any]]:
     table = recording.tables["collectives"]
     function = codes(table["function"], _FUNCTIONS)
     chosen = np.flatnonzero(~np.isin(function, _UNMATCHED))
@@ -159,7 +154,7 @@ def _matched(recording: "RecordingData") -> "Iterator[dict[str, Any]]":
             yield _row(part, [processes[number] for number in part["process"]])
 
 
-def _row(part: "dict[str, list[Any]]", processes: "list[_Process]") -> dict[str, Any]:
+def _row(part: dict[str, list[Any]], processes: list[_Process]) -> dict[str, Any]:
     """Return the row of a collective from the rows of its ranks."""
     ranks = part["ranks"][0]
     is_on_gpu = all(part["on_gpu"])
@@ -183,9 +178,9 @@ def _row(part: "dict[str, list[Any]]", processes: "list[_Process]") -> dict[str,
 
 
 def _last(
-    ranks: "list[int]",
-    starts: "list[int]",
-    processes: "list[_Process]",
+    ranks: list[int],
+    starts: list[int],
+    processes: list[_Process],
     *,
     is_on_gpu: bool,
     is_whole: bool,
@@ -206,7 +201,7 @@ def _last(
     }
 
 
-def _processes_of(recording: "RecordingData", count: int) -> "NDArray[Any]":
+def _processes_of(recording: RecordingData, count: int) -> np.ndarray:
     """Return the number of each row's process, from 1; 0 in a recording of one process."""
     found = np.zeros(count, np.int64)
     for number, process in enumerate(processes(recording), 1):
@@ -214,7 +209,7 @@ def _processes_of(recording: "RecordingData", count: int) -> "NDArray[Any]":
     return found
 
 
-def _processes(recording: "RecordingData") -> "list[_Process]":
+def _processes(recording: RecordingData) -> list[_Process]:
     return [
         _Process("", "", 0),
         *(

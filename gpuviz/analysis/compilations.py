@@ -1,20 +1,14 @@
 """Kernels that the program compiled or loaded, each with its time and line."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 import pyarrow as pa
 
 from gpuviz.analysis.xla import function_of, xla_compilations
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["ranges", "kind"]
 # The name of the ranges of Numba's compiler; those of CuPy's have the names of the kernels.
@@ -24,7 +18,7 @@ XLA = "XLA"
 
 
 @Once
-def compilations(recording: "RecordingData") -> "pa.Table":
+def compilations(recording: RecordingData) -> pa.Table:
     """Return what CuPy, Numba and XLA compiled, or CuPy and Numba loaded from a cache on the disk.
 
     One row for each module of CuPy, kernel of Numba, or function that XLA compiled for JAX, in
@@ -75,7 +69,7 @@ def compilations(recording: "RecordingData") -> "pa.Table":
     )
 
 
-def _compilers(recording: "RecordingData", rows: "NDArray[Any]") -> list[str]:
+def _compilers(recording: RecordingData, rows: np.ndarray) -> list[str]:
     """Return which compiler worked in each of some ranges; Numba's are named after it."""
     names = texts(recording.tables, plain(recording.tables["ranges"]["name"])[rows])
     is_xlas = np.isin(rows, xla_compilations(recording))
@@ -87,9 +81,7 @@ def _name(name: str, compiler: str) -> str:
     return function_of(name) if compiler == XLA else name
 
 
-def _stacks(
-    recording: "RecordingData", threads: "NDArray[Any]", times: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _stacks(recording: RecordingData, threads: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Return the call stack of the first call of each thread from each time on; 0 if unknown."""
     calls = first_calls(recording, threads, times)
     stacks = plain(recording.tables["api_calls"]["stack"])
@@ -99,9 +91,7 @@ def _stacks(
     return found
 
 
-def first_calls(
-    recording: "RecordingData", threads: "NDArray[Any]", times: "NDArray[Any]"
-) -> "NDArray[Any]":
+def first_calls(recording: RecordingData, threads: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Return the row of the first CUDA call of each thread from each time on; -1 without one."""
     table = recording.tables["api_calls"]
     begin, of_thread = plain(table["time"]), plain(table["thread"])

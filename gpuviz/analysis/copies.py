@@ -1,6 +1,6 @@
 """Copy table of a recording: bytes, times and bandwidth."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -9,12 +9,8 @@ from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import CallSites, calls_of, check_by, durations, stacks_of
 from gpuviz.analysis.peer_copies import peer_copies
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _MEMORIES = DICTIONARIES["activities", "host_memory"]
@@ -22,9 +18,9 @@ _STAGED = "staged"
 
 
 def copies(
-    recording: "RecordingData",
+    recording: RecordingData,
     by: Literal["kind", "line", "stack"] = "kind",
-) -> "pa.Table":
+) -> pa.Table:
     """Return counts, bytes and times of copies by kind, line or call stack, most time first.
 
     Each row has one ``copy_kind`` and one ``host_memory`` (``pageable``, ``pinned`` or ``managed``;
@@ -71,7 +67,7 @@ def copies(
     return table.sort_by([*order, ("host_memory", "ascending"), ("stack", "ascending")])
 
 
-def _whole_copies(recording: "RecordingData") -> "tuple[pa.Table, NDArray[Any]]":
+def _whole_copies(recording: RecordingData) -> tuple[pa.Table, np.ndarray]:
     """Return the rows of copies, and which of them go from GPU to GPU through the host.
 
     Of these, one row has the time of the whole copy.
@@ -90,5 +86,5 @@ def _whole_copies(recording: "RecordingData") -> "tuple[pa.Table, NDArray[Any]]"
     return whole.take(rows), np.isin(rows, staged.activity)
 
 
-def _names(known: tuple[str, ...], positions: "NDArray[Any]") -> "pa.Array":
+def _names(known: tuple[str, ...], positions: np.ndarray) -> pa.Array:
     return pa.array([known[n] if n >= 0 else "" for n in positions.tolist()], pa.utf8())

@@ -1,6 +1,6 @@
 """Work on the legacy default stream, by line of the program."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,16 +10,14 @@ from gpuviz.analysis.launches import CallSites, calls_of, durations, stacks_of
 from gpuviz.data.arrays import batch_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _STREAM_KINDS = DICTIONARIES["streams", "kind"]
 
 
-def default_stream_work(recording: "RecordingData") -> "pa.Table":
+def default_stream_work(recording: RecordingData) -> pa.Table:
     """Return the launches, copies and memsets on the legacy default stream, most first.
 
     One row for each device, line of the program and kind. Columns: ``device``, ``kind`` (as in
@@ -40,7 +38,7 @@ def default_stream_work(recording: "RecordingData") -> "pa.Table":
     return pa.Table.from_batches([batch_of(default_stream_rows(recording), schema)])
 
 
-def default_stream_rows(recording: "RecordingData") -> list[dict[str, Any]]:
+def default_stream_rows(recording: RecordingData) -> list[dict[str, Any]]:
     """Return the rows of `default_stream_work`, without an import: also while Python exits."""
     tables = recording.tables
     streams, activities = tables["streams"], tables["activities"]

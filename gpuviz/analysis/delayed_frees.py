@@ -14,7 +14,7 @@ _KEYS = ("device", "allocated_at", "freed_at", "used_at", "own_stream", "stream"
 _SUMS = ("frees", "bytes", "byte_seconds")
 
 
-def delayed_frees(recording: "RecordingData") -> "pa.Table":
+def delayed_frees(recording: "RecordingData") -> pa.Table:
     """Return the frees that ``record_stream="auto"`` delayed, or ``"report"`` would have.
 
     One row for each device, lines and streams, most held first. Columns: ``device``,

@@ -1,29 +1,25 @@
 """The derived tables of a recording: those of its file, else computed on first use."""
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+
+import pyarrow as pa
 
 from gpuviz.analysis.classification import derive
 from gpuviz.analysis.processes import derive_by_process, processes
 from gpuviz.data.derived import if_current, marked, schemas
 from gpuviz.data.once import Once
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pyarrow as pa
-
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.tables import Tables
 
 
 class DerivedTables(Mapping[str, "pa.Table"]):
     """The derived tables, each computed on first use by a function of its name."""
 
-    def __init__(self, compute: "Callable[[str], pa.Table]") -> None:
+    def __init__(self, compute: Callable[[str], pa.Table]) -> None:
         self._compute = compute
         self._made: dict[str, pa.Table] = {}
 
-    def __getitem__(self, name: str) -> "pa.Table":
+    def __getitem__(self, name: str) -> pa.Table:
         if name not in schemas():
             raise KeyError(name)
         if name not in self._made:
@@ -38,7 +34,7 @@ class DerivedTables(Mapping[str, "pa.Table"]):
 
 
 @Once
-def derived(recording: "RecordingData") -> "Mapping[str, pa.Table]":
+def derived(recording: RecordingData) -> Tables:
     """Return the tables of `gpuviz.data.derived`, each computed on first use."""
     known = if_current(recording.stored, recording.tables)
     if known is not None:
@@ -49,6 +45,6 @@ def derived(recording: "RecordingData") -> "Mapping[str, pa.Table]":
     return DerivedTables(lambda name: derive(tables, name, bounds))
 
 
-def derived_for_file(recording: "RecordingData") -> "dict[str, pa.Table]":
+def derived_for_file(recording: RecordingData) -> dict[str, pa.Table]:
     """Return the derived tables in the form stored in files."""
     return marked(derived(recording), recording.tables)

@@ -1,18 +1,14 @@
 """Whether a recording describes the devices and streams that its memory events name."""
 
-from typing import TYPE_CHECKING
-
 from gpuviz.data.columns import distinct, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.errors import FormatError
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
 
 # By column of `memory_events`: the table, and what a replay needs of its row.
 _NEEDED = {"device": ("devices", "total_memory"), "stream": ("streams", "handle")}
 
 
-def check_described(recording: "RecordingData", *columns: str) -> None:
+def check_described(recording: RecordingData, *columns: str) -> None:
     """Check that each device or stream of ``memory_events`` has its row.
 
     Args:

@@ -1,5 +1,6 @@
 """How the GPUs of a recording are joined, and whether they can access each other's memory."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -7,8 +8,6 @@ from gpuviz.data.manifest import UNKNOWN
 from gpuviz.quantities import format_counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from gpuviz.data.recording_data import RecordingData
 
 # By NVML's numbers of its versions.
@@ -89,7 +88,7 @@ def device_links(recording: "RecordingData") -> tuple[DeviceLink, ...]:
     return tuple(sorted(links.values(), key=lambda link: (link.first, link.second)))
 
 
-def device_link_lines(links: "Iterable[DeviceLink]", names: "Mapping[int, str]") -> "Iterator[str]":
+def device_link_lines(links: Iterable[DeviceLink], names: Mapping[int, str]) -> Iterator[str]:
     """Yield a line for each kind of link, with the pairs of devices that have it.
 
     Args:
@@ -106,7 +105,7 @@ def device_link_lines(links: "Iterable[DeviceLink]", names: "Mapping[int, str]")
         yield f"{', '.join(found)}: {text}"
 
 
-def _link(first: int, second: int, row: "Mapping[str, int]") -> DeviceLink:
+def _link(first: int, second: int, row: Mapping[str, int]) -> DeviceLink:
     known = {name: None if value == UNKNOWN else value for name, value in row.items()}
     access, atomics = known["access"], known["native_atomics"]
     return DeviceLink(

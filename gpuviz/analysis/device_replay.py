@@ -1,6 +1,6 @@
 """The memory operations of one device of a recording, ready to be repeated by an allocator."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -9,12 +9,8 @@ from gpuviz.analysis.abandoned_streams import in_turn
 from gpuviz.analysis.allocator_settings import CUPY, allocator_settings
 from gpuviz.analysis.described import check_described
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS, FRAMEWORKS, schemas
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 Change = Literal[
     "", "one_stream", "streams_in_turn", "no_stream_uses", "no_empty_cache", "largest_first"
@@ -57,13 +53,13 @@ class DeviceReplay:
 
     def __init__(  # noqa: PLR0913 - the replays of a device share what they can
         self,
-        recording: "RecordingData",
+        recording: RecordingData,
         device: int,
         settings: str | None,
         capacity: int | None,
         change: Change = "",
         *,
-        shared: "SharedOperations | None" = None,
+        shared: SharedOperations | None = None,
     ) -> None:
         self._shared = {} if shared is None else shared
         if not self._shared:
@@ -101,7 +97,7 @@ class DeviceReplay:
         return outcome
 
     def _operations(
-        self, recording: "RecordingData", settings: str | None
+        self, recording: RecordingData, settings: str | None
     ) -> _core.RecordedOperations:
         manifest = recording.manifest
         recorded, own = allocator_settings(manifest), parsed(recording, settings)
@@ -126,13 +122,13 @@ class DeviceReplay:
         return self._shared[key]
 
 
-def total_memory(recording: "RecordingData", device: int) -> int:
+def total_memory(recording: RecordingData, device: int) -> int:
     """Return the memory of a device in bytes; 0 if unknown."""
     rows = recording.tables["devices"].to_pylist()
     return next((max(int(row["total_memory"]), 0) for row in rows if row["id"] == device), 0)
 
 
-def parsed(recording: "RecordingData", settings: str | None) -> _core.AllocatorSettings:
+def parsed(recording: RecordingData, settings: str | None) -> _core.AllocatorSettings:
     """Return settings of torch's allocator; those of the recording if None."""
     if settings is None:
         return allocator_settings(recording.manifest)
@@ -152,14 +148,14 @@ def _are_alike(first: _core.AllocatorSettings, second: _core.AllocatorSettings) 
     return all(getattr(first, name) == getattr(second, name) for name in compared)
 
 
-def _has_empty_cache(recording: "RecordingData") -> bool:
+def _has_empty_cache(recording: RecordingData) -> bool:
     actions = codes(recording.tables["memory_events"]["action"], ACTIONS)
     return bool(np.any(actions == ACTIONS.index("empty_cache")))
 
 
 def _changed(
-    recording: "RecordingData", device: int, change: Change
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+    recording: RecordingData, device: int, change: Change
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of the recording that are repeated, and the action of each."""
     actions = codes(recording.tables["memory_events"]["action"], ACTIONS)
     rows = np.arange(len(actions))
@@ -180,7 +176,7 @@ def _changed(
     return rows, actions[rows]
 
 
-def _largest_first(recording: "RecordingData", device: int) -> "NDArray[Any]":
+def _largest_first(recording: RecordingData, device: int) -> np.ndarray:
     """Return the allocations of the blocks that exist at the peak of reserved bytes, largest first.
 
     The block whose request led to the peak is one of them.
@@ -199,15 +195,15 @@ def _largest_first(recording: "RecordingData", device: int) -> "NDArray[Any]":
     begin, end = blocks["begin"], blocks["end"]
     request = begin[np.searchsorted(begin, peak)] if peak <= begin.max(initial=-1) else peak
     exist = (begin >= initial) & (begin <= request) & (end > request)
-    allocations: NDArray[Any] = begin[exist]
+    allocations: np.ndarray = begin[exist]
     return allocations[np.argsort(-size[allocations], kind="stable")]
 
 
 def _recorded_events(
-    recording: "RecordingData",
+    recording: RecordingData,
     device: int,
-    rows: "NDArray[Any]",
-    actions: "NDArray[Any]",
+    rows: np.ndarray,
+    actions: np.ndarray,
     change: Change,
 ) -> _core.RecordedEvents:
     table = recording.tables["memory_events"]

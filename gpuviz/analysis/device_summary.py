@@ -1,7 +1,6 @@
 """The main numbers of a device: peaks, what is left at the end, failures."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +12,8 @@ from gpuviz.analysis.retries import succeeded_on_retry
 from gpuviz.analysis.statistics import statistics
 from gpuviz.data.columns import plain
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.quantities import format_bytes
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,7 @@ class DeviceSummary:
         return f"{self.label}: {parts}" if parts else self.label
 
 
-def summarize(recording: "RecordingData", device: int) -> DeviceSummary:
+def summarize(recording: RecordingData, device: int) -> DeviceSummary:
     """Return the numbers of one device, which are computed once."""
     known = _summaries(recording)
     if device not in known:
@@ -80,11 +77,11 @@ def summarize(recording: "RecordingData", device: int) -> DeviceSummary:
 
 
 @Once
-def _summaries(_: "RecordingData") -> dict[int, DeviceSummary]:
+def _summaries(_: RecordingData) -> dict[int, DeviceSummary]:
     return {}
 
 
-def _summary(recording: "RecordingData", device: int) -> DeviceSummary:
+def _summary(recording: RecordingData, device: int) -> DeviceSummary:
     own = part_of_device(recording, device)
     stats = statistics(own, device)
     highest = peak(own, device)
@@ -113,14 +110,14 @@ def _summary(recording: "RecordingData", device: int) -> DeviceSummary:
     )
 
 
-def _device_row(recording: "RecordingData", device: int) -> tuple[str, int, str]:
+def _device_row(recording: RecordingData, device: int) -> tuple[str, int, str]:
     for row in recording.tables["devices"].to_pylist():
         if row["id"] == device:
             return row["name"] or "", row["total_memory"] or 0, row["kind"] or ""
     return "", 0, ""
 
 
-def _highest_reserved(recording: "RecordingData", device: int) -> tuple[int, int]:
+def _highest_reserved(recording: RecordingData, device: int) -> tuple[int, int]:
     levels = memory_levels(recording)
     reserved = np.where(plain(levels["device"]) == device, plain(levels["reserved"]), -1)
     row = int(reserved.argmax()) if len(reserved) else 0

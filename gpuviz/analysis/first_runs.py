@@ -1,25 +1,19 @@
 """What compiled functions and kernels launch when they first run."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.analysis.compilations import XLA
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.xla import function_of, runs_of_xla
 from gpuviz.data.columns import plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
-
-    Launches = tuple[tuple[int, int], ...]
+Launches = tuple[tuple[int, int], ...]
 
 
-def launched_first(recording: "RecordingData", compiled: "pa.Table") -> "list[Launches]":
+def launched_first(recording: RecordingData, compiled: pa.Table) -> list[Launches]:
     """Return what each compiled function first launched, in order.
 
     Each launch is the id of its name and that of its launch configuration. There is none if XLA did
@@ -37,7 +31,7 @@ def launched_first(recording: "RecordingData", compiled: "pa.Table") -> "list[La
     ]
 
 
-def launched_next(recording: "RecordingData", compiled: "pa.Table") -> "list[Launches]":
+def launched_next(recording: RecordingData, compiled: pa.Table) -> list[Launches]:
     """Return the first launch after each compilation, as `launched_first` has them.
 
     CuPy compiles a kernel when it launches it. There is none if the thread launches nothing before
@@ -64,7 +58,7 @@ class _Launched:
         recording: The recording.
     """
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: RecordingData) -> None:
         calls, activities = recording.tables["api_calls"], recording.tables["activities"]
         of_call = calls_of(recording.tables, plain(activities["correlation"]))
         work = np.flatnonzero(of_call >= 0)
@@ -74,7 +68,7 @@ class _Launched:
         )
         self._names, self._launches = (plain(activities[name])[work] for name in ("name", "launch"))
 
-    def between(self, thread: int, begin: int, end: int) -> "Launches":
+    def between(self, thread: int, begin: int, end: int) -> Launches:
         """Return what a thread launches from one time until another: names and configurations."""
         first, last = np.searchsorted(self._called, [begin, end])
         own = first + np.flatnonzero(self._caller[first:last] == thread)
@@ -82,9 +76,7 @@ class _Launched:
         return tuple(zip(names, launches, strict=True))
 
 
-def _first_runs(
-    recording: "RecordingData", compiled: "pa.Table"
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+def _first_runs(recording: RecordingData, compiled: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     """Return when the first run of each compiled function begins and ends; 0 if none is known."""
     table, rows = recording.tables["ranges"], runs_of_xla(recording)
     begin, end, threads = (plain(table[name])[rows] for name in ("time", "end", "thread"))

@@ -7,10 +7,10 @@ import pyarrow as pa
 
 from gpuviz.analysis.initial_state import ALLOCATED, PENDING_FREE
 from gpuviz.analysis.state import state_at
+from gpuviz.data.recording_data import Moment, RecordingData
 
 if TYPE_CHECKING:
     from gpuviz._core import MemoryState
-    from gpuviz.data.recording_data import Moment, RecordingData
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Fragmentation:
     free: int
     largest_free: int
     outside: int
-    pools: "pa.Table"
+    pools: pa.Table
 
     @property
     def internal(self) -> float:
@@ -75,8 +75,8 @@ class Fragmentation:
 
 
 def fragmentation(
-    recording: "RecordingData",
-    at: "Moment" = None,
+    recording: RecordingData,
+    at: Moment = None,
     device: int | None = None,
 ) -> Fragmentation:
     """Return the parts of one device's reserved memory at a moment.
@@ -124,7 +124,7 @@ def _external(free: int, largest_free: int) -> float:
     return 1 - largest_free / free if free else 0.0
 
 
-def _by_pool(blocks: dict[str, Any], segments: dict[str, Any]) -> "pa.Table":
+def _by_pool(blocks: dict[str, Any], segments: dict[str, Any]) -> pa.Table:
     rows = []
     keys = zip(segments["pool"].tolist(), segments["stream"].tolist(), strict=True)
     for pool, stream in sorted(set(keys)):

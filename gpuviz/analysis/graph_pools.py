@@ -1,6 +1,6 @@
 """The private pools of captured graphs."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,12 +10,8 @@ from gpuviz.analysis.pools import private_pools
 from gpuviz.analysis.touches import alive
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _LAUNCH = DICTIONARIES["graph_calls", "kind"].index("launch")
 # What an action adds to the reserved and to the allocated bytes, in units of its size.
@@ -23,7 +19,7 @@ _RESERVED = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_
 _ALLOCATED = {"alloc": 1, "free_requested": -1}
 
 
-def graph_pools(recording: "RecordingData") -> "pa.Table":
+def graph_pools(recording: RecordingData) -> pa.Table:
     """Return the private pools whose memory captured graphs use, such as those of `gpuviz.graph`.
 
     One row for each, by device and number. Columns: ``device``, ``pool`` (the n of its id (0, n)),
@@ -51,14 +47,14 @@ def graph_pools(recording: "RecordingData") -> "pa.Table":
     return pa.Table.from_pylist(rows, _schema())
 
 
-def _schema() -> "pa.Schema":
+def _schema() -> pa.Schema:
     names = ("reserved", "reserved_peak", "allocated", "allocated_peak", "graphs", "replays")
     return pa.schema(
         [("device", pa.int16()), ("pool", pa.uint32()), *((name, pa.int64()) for name in names)]
     )
 
 
-def _captures_by_pool(recording: "RecordingData") -> dict[tuple[int, int], set[int]]:
+def _captures_by_pool(recording: RecordingData) -> dict[tuple[int, int], set[int]]:
     """Return the captures that use each private pool, by device and number of the pool."""
     tables = recording.tables
     private = private_pools(tables)
@@ -88,7 +84,7 @@ def _captures_by_pool(recording: "RecordingData") -> dict[tuple[int, int], set[i
     return found
 
 
-def _launches(recording: "RecordingData") -> dict[int, int] | None:
+def _launches(recording: RecordingData) -> dict[int, int] | None:
     """Return the launches of each capture's graphs; None if some are of unknown captures."""
     calls = recording.tables["graph_calls"]
     is_launch = codes(calls["kind"], DICTIONARIES["graph_calls", "kind"]) == _LAUNCH
@@ -97,14 +93,14 @@ def _launches(recording: "RecordingData") -> dict[int, int] | None:
     return None if 0 in launches else launches
 
 
-def _levels(recording: "RecordingData", device: int, pool: int) -> dict[str, int]:
+def _levels(recording: RecordingData, device: int, pool: int) -> dict[str, int]:
     events = recording.tables["memory_events"]
     is_here = (plain(events["device"]) == device) & (plain(events["pool"]) // 2 == pool)
     actions = codes(events["action"], ACTIONS)[is_here]
     sizes = plain(events["size"])[is_here]
     found = {}
     for name, signs in (("reserved", _RESERVED), ("allocated", _ALLOCATED)):
-        sign: NDArray[Any] = np.zeros(len(ACTIONS), np.int64)
+        sign: np.ndarray = np.zeros(len(ACTIONS), np.int64)
         for action, value in signs.items():
             sign[ACTIONS.index(action)] = value
         level = np.cumsum(sign[actions] * sizes)

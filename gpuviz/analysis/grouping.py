@@ -1,16 +1,12 @@
 """Grouping of rows by equal keys, with totals per group."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from gpuviz import _core
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 
 class Groups:
@@ -24,19 +20,19 @@ class Groups:
         counts: The number of rows of each group.
     """
 
-    def __init__(self, keys: "Sequence[NDArray[Any]]") -> None:
+    def __init__(self, keys: Sequence[np.ndarray]) -> None:
         self._numbers, self.first_rows, self.counts = _combined(keys)
 
-    def totals(self, values: "NDArray[Any]") -> "dict[str, NDArray[Any]]":
+    def totals(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """Return ``sum``, ``least`` and ``greatest`` of each group's integers."""
         return _core.group_totals(self._numbers, _whole(values), len(self.counts))
 
-    def values(self, values: "NDArray[Any]") -> "dict[str, NDArray[Any]]":
+    def values(self, values: np.ndarray) -> dict[str, np.ndarray]:
         """Return the totals and the ``median`` of each group's integers, rounded down."""
         medians: Any = _core.group_medians(self._numbers, _whole(values), len(self.counts))
         return self.totals(values) | {"median": medians}
 
-    def medians(self, values: "NDArray[Any]", chosen: "NDArray[Any]") -> "pa.Array":
+    def medians(self, values: np.ndarray, chosen: np.ndarray) -> pa.Array:
         """Return the median of each group's values, rounded down between two values.
 
         Args:
@@ -48,7 +44,7 @@ class Groups:
         counts = _core.group_totals(numbers, of_rows, groups)["count"]
         return pa.array(_core.group_medians(numbers, of_rows, groups), mask=counts == 0)
 
-    def distinct(self, column: "NDArray[Any]") -> "list[list[int]]":
+    def distinct(self, column: np.ndarray) -> list[list[int]]:
         """Return a row for each distinct value in each group, the most frequent value first.
 
         Equally frequent values are in the order of their first rows.
@@ -59,7 +55,7 @@ class Groups:
             rows[self._numbers[row]].append(row)
         return rows
 
-    def typical_rows(self, columns: "Sequence[NDArray[Any]]") -> "NDArray[Any]":
+    def typical_rows(self, columns: Sequence[np.ndarray]) -> np.ndarray:
         """Return the first row of each group with the group's most frequent combination of values.
 
         If several combinations are equally frequent, the one that occurs first counts.
@@ -70,11 +66,11 @@ class Groups:
         nothing = np.zeros_like(self._numbers)
         first, second, third = [*map(_key, columns), nothing, nothing][:3]
         found: Any = _core.typical_rows(self._numbers, first, second, third, len(self.counts))
-        rows: NDArray[Any] = found
+        rows: np.ndarray = found
         return rows
 
 
-def numbered(*keys: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+def numbered(*keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return a number for each row, equal for equal keys, and the first row of each number.
 
     Args:
@@ -85,8 +81,8 @@ def numbered(*keys: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
 
 
 def _combined(
-    keys: "Sequence[NDArray[Any]]",
-) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    keys: Sequence[np.ndarray],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return numbers in the order of first occurrence, their first rows and their counts."""
     first, *others = map(_key, keys)
     found: Any = _core.numbered(first, others[0] if others else np.zeros_like(first))
@@ -96,15 +92,15 @@ def _combined(
     return numbers, first_rows, counts
 
 
-def _key(values: "NDArray[Any]") -> "NDArray[Any]":
+def _key(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(values, np.uint32)
 
 
-def _whole(values: "NDArray[Any]") -> "NDArray[Any]":
+def _whole(values: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(values, np.int64)
 
 
-def components(count: int, source: "NDArray[Any]", target: "NDArray[Any]") -> "NDArray[Any]":
+def components(count: int, source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return for each of some nodes the least number of a node that pairs connect it with."""
     label = np.arange(count)
     while True:

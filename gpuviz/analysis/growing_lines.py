@@ -1,7 +1,8 @@
 """Lines of a program whose live memory grows, and the blocks that they keep."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -10,16 +11,10 @@ from gpuviz.analysis.growth import FEWEST, Growth, growth
 from gpuviz.analysis.iteration_ends import iteration_ends, round_ends
 from gpuviz.analysis.later_use import LaterUse, Use
 from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
+from gpuviz.analysis.touches import Touches
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.touches import Touches
-    from gpuviz.data.recording_data import RecordingData
 
 By = Literal["iteration", "cell", "recording"]
 
@@ -54,14 +49,14 @@ class GrowingLine:
     by: By
     device: int
     stack: int
-    blocks: "NDArray[Any]"
+    blocks: np.ndarray
     live_bytes: int
     periods: int
     growth: Growth | None
     score: float
     use: Use
     unused_bytes: int | None
-    used: "NDArray[Any]"
+    used: np.ndarray
 
     @property
     def certainty(self) -> str:
@@ -71,7 +66,7 @@ class GrowingLine:
         return "certain" if self.growth.is_exact else "likely"
 
 
-def growing_lines(recording: "RecordingData", used: "Touches | None" = None) -> list[GrowingLine]:
+def growing_lines(recording: RecordingData, used: Touches | None = None) -> list[GrowingLine]:
     """Return the lines whose live memory grows; see `gpuviz.analysis.leaks.leaks`.
 
     Args:
@@ -88,15 +83,13 @@ def growing_lines(recording: "RecordingData", used: "Touches | None" = None) -> 
 class _Search:
     """Looks for growth in the blocks of a recording, of one line and device after another."""
 
-    def __init__(
-        self, recording: "RecordingData", blocks: Lifetimes, used: "Touches | None"
-    ) -> None:
+    def __init__(self, recording: RecordingData, blocks: Lifetimes, used: Touches | None) -> None:
         self._recording, self._blocks = recording, blocks
         self._use = LaterUse(recording, blocks, used)
         self._end = blocks.end_or_never
         self._line = self._lines_of(blocks.stack)
 
-    def lines(self) -> "Iterator[GrowingLine]":
+    def lines(self) -> Iterator[GrowingLine]:
         """Yield the growing lines, each once."""
         known = set[int]()
         marks = iteration_ends(self._recording, self._blocks, self._line)
@@ -116,7 +109,7 @@ class _Search:
                     yield self._growing_line("iteration", line, rounds, grown, at)
         yield from self._by_succession(known, is_loop=len(marks) > FEWEST)
 
-    def _lines_of(self, stacks: "NDArray[Any]") -> "NDArray[Any]":
+    def _lines_of(self, stacks: np.ndarray) -> np.ndarray:
         """Return a number for each block, equal for those of a line on a device."""
         rows, first = numbered(stacks)
         numbers: dict[Any, int] = {}
@@ -129,12 +122,12 @@ class _Search:
             key = (frame.name, frame.source) if frame is not None and is_cell else site
             of_stack.append(numbers.setdefault(key, len(numbers)))
         lines = np.array(of_stack, np.int64)[rows]
-        found: NDArray[Any] = numbered(lines * 64 + self._blocks.device)[0].astype(np.int64)
+        found: np.ndarray = numbered(lines * 64 + self._blocks.device)[0].astype(np.int64)
         return found
 
     def _growing(
-        self, marks: "NDArray[Any]", *, own: bool = False
-    ) -> "Iterator[tuple[int, Growth, NDArray[Any]]]":
+        self, marks: np.ndarray, *, own: bool = False
+    ) -> Iterator[tuple[int, Growth, np.ndarray]]:
         """Yield the lines whose levels grow from mark to mark, with the growth and their marks.
 
         Args:
@@ -180,7 +173,7 @@ class _Search:
                 yield int(lines[row]), grown, at if own else np.arange(chosen[-1] + 1)
 
     def _growing_line(
-        self, by: By, line: int, marks: "NDArray[Any]", grown: Growth, at: "NDArray[Any]"
+        self, by: By, line: int, marks: np.ndarray, grown: Growth, at: np.ndarray
     ) -> GrowingLine:
         own = marks[at]
         last = own[-1]
@@ -191,11 +184,11 @@ class _Search:
     def _made(  # noqa: PLR0913, PLR0917 - the parts of a line
         self,
         by: By,
-        of_line: "NDArray[Any]",
-        live: "NDArray[Any]",
+        of_line: np.ndarray,
+        live: np.ndarray,
         periods: int,
         grown: Growth | None,
-        use: "tuple[Use, int | None, NDArray[Any]]",
+        use: tuple[Use, int | None, np.ndarray],
     ) -> GrowingLine:
         freed = int((of_line & (self._blocks.end >= 0)).sum())
         latest = int(live[-1])
@@ -211,7 +204,7 @@ class _Search:
             *use,
         )
 
-    def _by_succession(self, known: set[int], *, is_loop: bool) -> "Iterator[GrowingLine]":
+    def _by_succession(self, known: set[int], *, is_loop: bool) -> Iterator[GrowingLine]:
         """Yield the lines outside of loops that free hardly any of their blocks.
 
         Args:
@@ -252,7 +245,7 @@ class _Search:
         return int(np.median(done)) if done.size else 0
 
 
-def _cell_ends(recording: "RecordingData") -> "NDArray[Any]":
+def _cell_ends(recording: RecordingData) -> np.ndarray:
     """Return when notebook cells ended, in ns."""
     ranges = recording.tables["ranges"]
     is_cell = codes(ranges["kind"], _RANGES) == _RANGES.index("cell")

@@ -2,12 +2,8 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Levels after the warm-up that a growth needs; without a growing number of blocks.
 FEWEST = 4
@@ -40,7 +36,7 @@ class Growth:
     is_exact: bool
 
 
-def growth(sizes: "NDArray[Any]", counts: "NDArray[Any]", numbers: "NDArray[Any]") -> Growth | None:
+def growth(sizes: np.ndarray, counts: np.ndarray, numbers: np.ndarray) -> Growth | None:
     """Return the growth of a line's live memory, or None if it is not certain to grow.
 
     The first quarter of the levels, and at least one, is warm-up. Of the others, at least four, the
@@ -69,7 +65,7 @@ def growth(sizes: "NDArray[Any]", counts: "NDArray[Any]", numbers: "NDArray[Any]
     return Growth(slope, low, high, is_exact=False) if low > 0 else None
 
 
-def theil_sen(levels: "NDArray[Any]", places: "NDArray[Any]") -> tuple[float, float, float]:
+def theil_sen(levels: np.ndarray, places: np.ndarray) -> tuple[float, float, float]:
     """Return the slope of levels at ascending places, and its 95 % confidence interval."""
     count = len(levels)
     before, after = np.triu_indices(count, 1)
@@ -82,7 +78,7 @@ def theil_sen(levels: "NDArray[Any]", places: "NDArray[Any]") -> tuple[float, fl
     return float(np.median(slopes)), float(slopes[ends[0]]), float(slopes[ends[1]])
 
 
-def _rises(levels: "NDArray[Any]") -> bool:
+def _rises(levels: np.ndarray) -> bool:
     third = len(levels) // 3
     early, late = levels[: third + 1], levels[-third - 1 :]
     whole = int(levels[-1] - levels[0])
@@ -97,7 +93,7 @@ def _rises(levels: "NDArray[Any]") -> bool:
     )
 
 
-def _rises_in_blocks(sizes: "NDArray[Any]", counts: "NDArray[Any]") -> bool:
+def _rises_in_blocks(sizes: np.ndarray, counts: np.ndarray) -> bool:
     if counts[-1] > counts[0]:
         return _rises(counts)
     return len(sizes) >= _FEWEST_OF_ONE_BLOCK and bool((np.diff(sizes) > 0).all())

@@ -1,7 +1,5 @@
 """Threads that wait for others: for what they hand over, or for what they launch."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.analysis.derived_tables import derived
@@ -12,11 +10,7 @@ from gpuviz.data.codes import HOST_STATES, OWN_THREADS
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.once import Once
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 _CAUSES = WORDS["idle_gaps", "cause"]
 _WAITING = HOST_STATES.index("waiting")
@@ -28,7 +22,7 @@ _LEAST_SHARE = 0.75
 
 
 @Once
-def handing_threads(recording: "RecordingData") -> dict[int, int]:
+def handing_threads(recording: RecordingData) -> dict[int, int]:
     """Return the thread that hands work to each thread without Python code, where that is known.
 
     Such a thread waits until it has something to launch, as those of XLA for copies. The other
@@ -56,7 +50,7 @@ def handing_threads(recording: "RecordingData") -> dict[int, int]:
     return found
 
 
-def handovers(recording: "RecordingData", thread: int, begin: "NDArray[Any]") -> "NDArray[Any]":
+def handovers(recording: RecordingData, thread: int, begin: np.ndarray) -> np.ndarray:
     """Return until when a thread that waits for work had none, from some times on, in ns.
 
     That is the time itself if the thread did not wait then.
@@ -70,13 +64,13 @@ def handovers(recording: "RecordingData", thread: int, begin: "NDArray[Any]") ->
         return begin
     place = np.searchsorted(waits.begin, begin + _SAMPLE_NS, side="right") - 1
     known = place >= 0
-    ends: NDArray[Any] = np.where(known, waits.end[np.maximum(place, 0)], begin)
-    until: NDArray[Any] = np.maximum(ends, begin)
+    ends: np.ndarray = np.where(known, waits.end[np.maximum(place, 0)], begin)
+    until: np.ndarray = np.maximum(ends, begin)
     return until
 
 
 @Once
-def waits_beside_launches(recording: "RecordingData") -> "NDArray[Any]":
+def waits_beside_launches(recording: RecordingData) -> np.ndarray:
     """Return whether each row of ``host_samples`` is of a wait in which other threads launch work.
 
     A wait lasts from sample to sample as long as the thread waits in the same line, such as that of
@@ -111,7 +105,7 @@ def waits_beside_launches(recording: "RecordingData") -> "NDArray[Any]":
 
 
 @Once
-def waiting_stacks(recording: "RecordingData") -> "NDArray[Any]":
+def waiting_stacks(recording: RecordingData) -> np.ndarray:
     """Return the call stack that waits for the work of each row of ``host_samples``; 0 if none.
 
     A thread without Python code works, as one of XLA's does that copies a function's arguments,
@@ -134,7 +128,7 @@ def waiting_stacks(recording: "RecordingData") -> "NDArray[Any]":
     return found
 
 
-def _gaps_before(recording: "RecordingData", thread: int) -> "tuple[NDArray[Any], NDArray[Any]]":
+def _gaps_before(recording: RecordingData, thread: int) -> tuple[np.ndarray, np.ndarray]:
     """Return when devices begin to wait for a thread, and until when it has nothing to launch."""
     gaps = derived(recording)["idle_gaps"]
     late = (plain(gaps["stream"]) == 0) & (plain(gaps["activity"]) >= 0)
@@ -149,7 +143,7 @@ def _gaps_before(recording: "RecordingData", thread: int) -> "tuple[NDArray[Any]
     return begin[until > begin], until[until > begin]
 
 
-def _turns(recording: "RecordingData", thread: int, moments: "NDArray[Any]") -> "NDArray[Any]":
+def _turns(recording: RecordingData, thread: int, moments: np.ndarray) -> np.ndarray:
     """Return at which moments a thread that has worked begins to wait."""
     table = recording.tables["host_samples"]
     own = plain(table["thread"]) == thread
@@ -159,13 +153,13 @@ def _turns(recording: "RecordingData", thread: int, moments: "NDArray[Any]") -> 
     began = np.sort(time[own & waits])
     has_worked = worked.within(moments - _SAMPLE_NS, moments) > 0
     first = np.searchsorted(began, moments - _SAMPLE_NS)
-    turns: NDArray[Any] = has_worked & (
+    turns: np.ndarray = has_worked & (
         first < np.searchsorted(began, moments + _SAMPLE_NS, side="right")
     )
     return turns
 
 
-def _native_threads(recording: "RecordingData") -> list[int]:
+def _native_threads(recording: RecordingData) -> list[int]:
     """Return the threads that launch, and run no Python as far as is known."""
     tables = recording.tables
     sampled, launching = (
@@ -175,7 +169,7 @@ def _native_threads(recording: "RecordingData") -> list[int]:
     return [each for each in sorted(sampled & launching) if not _runs_python(recording, each)]
 
 
-def _runs_python(recording: "RecordingData", thread: int) -> bool:
+def _runs_python(recording: RecordingData, thread: int) -> bool:
     """Return whether a thread other than gpuviz's has been seen in Python code."""
     tables = recording.tables
     names = dict(

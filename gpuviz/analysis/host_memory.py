@@ -9,18 +9,17 @@ import pyarrow as pa
 
 from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.levels import memory_levels
-from gpuviz.analysis.peak import peak
+from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.sites import sites
 from gpuviz.analysis.state import state_at
 from gpuviz.data.arrays import coded, numbers
 from gpuviz.data.columns import plain
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import Moment, RecordingData
 from gpuviz.data.tables import schemas
 
 if TYPE_CHECKING:
     from gpuviz._core import MemoryState
-    from gpuviz.analysis.peak import Peak
-    from gpuviz.data.recording_data import Moment, RecordingData
 
 TABLE = "host_memory_events"
 _EVENTS = "memory_events"
@@ -35,7 +34,7 @@ class HostMemory:
     devices. Times are nanoseconds since the recording's start, sizes are bytes.
     """
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: RecordingData) -> None:
         self._recording = recording
 
     def __repr__(self) -> str:
@@ -52,7 +51,7 @@ class HostMemory:
         return self.as_device.manifest.events != 0
 
     @cached_property
-    def memory_levels(self) -> "pa.Table":
+    def memory_levels(self) -> pa.Table:
         """The totals over time, one row per change.
 
         Columns: ``time`` (ns), and in bytes ``requested``; ``active``, which is those rounded up,
@@ -63,11 +62,11 @@ class HostMemory:
         names = ["time", "requested", "allocated", "active", "reserved"]
         return memory_levels(self.as_device).select(names)
 
-    def peak(self) -> "Peak":
+    def peak(self) -> Peak:
         """Return time and size of the peak of allocated bytes; its ``device`` is None."""
         return peak(self.as_device)
 
-    def sites(self, by: Literal["stack", "line"] = "stack", *, at: "Moment" = "peak") -> "pa.Table":
+    def sites(self, by: Literal["stack", "line"] = "stack", *, at: Moment = "peak") -> pa.Table:
         """Return bytes and counts by call site, most live bytes first.
 
         Args:
@@ -77,7 +76,7 @@ class HostMemory:
         return sites(self.as_device, by, at)
 
     @cached_property
-    def as_device(self) -> "RecordingData":
+    def as_device(self) -> RecordingData:
         """A recording whose only memory is this, as memory of device 0."""
         tables = {name: self._recording.tables[name] for name in _SITES}
         events = tables[_EVENTS] = as_memory_events(self._recording.tables[TABLE])
@@ -97,13 +96,13 @@ class HostMemory:
 host_memory = Once(HostMemory)
 
 
-def events_before(state: "MemoryState", time: int) -> "pa.Table":
+def events_before(state: "MemoryState", time: int) -> pa.Table:
     """Return ``host_memory_events`` at ``time`` that recreate a state of `HostMemory.as_device`."""
     rows = initial_events(state).select(schemas()[TABLE].names)
     return rows.set_column(0, "time", pa.array(np.full(rows.num_rows, time, np.int64)))
 
 
-def window_of(recording: "RecordingData", start: int, end: int) -> "pa.Table":
+def window_of(recording: RecordingData, start: int, end: int) -> pa.Table:
     """Return ``host_memory_events`` of a window after ``start`` and until ``end``."""
     events = recording.tables[TABLE]
     if not events.num_rows:
@@ -114,7 +113,7 @@ def window_of(recording: "RecordingData", start: int, end: int) -> "pa.Table":
     return pa.concat_tables([before, inside.select(before.schema.names)]).unify_dictionaries()
 
 
-def as_memory_events(events: "pa.Table") -> "pa.Table":
+def as_memory_events(events: pa.Table) -> pa.Table:
     """Return ``host_memory_events`` as ``memory_events`` of device 0."""
 
     def nothing(kind: pa.DataType) -> pa.Array:

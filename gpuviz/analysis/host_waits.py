@@ -1,7 +1,7 @@
 """The times in which the host was blocked, as columns of the table ``host_waits``."""
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +14,7 @@ from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import are_named
-from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    Tables = Mapping[str, pa.Table]
+from gpuviz.data.tables import DICTIONARIES, Tables
 
 _ACTIVITY_KINDS = DICTIONARIES["activities", "kind"]
 _SYNCHRONIZATION_KINDS = DICTIONARIES["synchronizations", "kind"]
@@ -29,7 +22,7 @@ _WAIT_KINDS = WORDS["host_waits", "kind"]
 _LIMIT = 2**60
 
 
-def host_waits(tables: "Tables") -> "dict[str, Any]":
+def host_waits(tables: Tables) -> dict[str, Any]:
     """Return the times in which the host was blocked: waits, and blocking calls without a wait.
 
     Queries are excluded. If calls are recorded, a wait without a call was a query: waiting calls
@@ -74,20 +67,20 @@ def host_waits(tables: "Tables") -> "dict[str, Any]":
     }
 
 
-def _blocking_calls(tables: "Tables", kinds: "NDArray[Any]") -> "NDArray[Any]":
+def _blocking_calls(tables: Tables, kinds: np.ndarray) -> np.ndarray:
     """Return the rows of blocking calls; of calls with the same correlation id, the first."""
     blocking = (CallKind.SYNCHRONIZE, CallKind.MEMCPY, CallKind.PAGEABLE_MEMCPY)
     rows = np.flatnonzero(np.isin(kinds, blocking))
     correlations = plain(tables["api_calls"]["correlation"])[rows]
-    alone: NDArray[Any] = rows[(calls_of(tables, correlations) == rows) | (correlations == 0)]
+    alone: np.ndarray = rows[(calls_of(tables, correlations) == rows) | (correlations == 0)]
     return alone
 
 
 def _kinds_alone(
-    tables: "Tables",
-    calls: "NDArray[Any]",
-    kinds: "NDArray[Any]",
-) -> "NDArray[Any]":
+    tables: Tables,
+    calls: np.ndarray,
+    kinds: np.ndarray,
+) -> np.ndarray:
     """Return the kind of wait of each call; for synchronizing calls, from their names."""
     found = np.full(len(calls), _WAIT_KINDS.index("context_synchronize"))
     names = _at(tables["api_calls"], "name", calls)
@@ -98,7 +91,7 @@ def _kinds_alone(
     return found
 
 
-def _first_copies(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
+def _first_copies(tables: Tables, calls: np.ndarray) -> np.ndarray:
     """Return the row of the first copy of each call; -1 if unknown."""
     activities = tables["activities"]
     kinds = codes(activities["kind"], _ACTIVITY_KINDS)
@@ -106,28 +99,28 @@ def _first_copies(tables: "Tables", calls: "NDArray[Any]") -> "NDArray[Any]":
     copies = copies[np.argsort(plain(activities["time"])[copies], kind="stable")]
     wanted = _at(tables["api_calls"], "correlation", calls)
     found = first_rows(plain(activities["correlation"])[copies], wanted)
-    rows: NDArray[Any] = np.append(copies, -1)[found]
+    rows: np.ndarray = np.append(copies, -1)[found]
     return rows
 
 
 def _of_wait_or_copy(
-    tables: "Tables",
+    tables: Tables,
     column: str,
-    rows: "NDArray[Any]",
-    copies: "NDArray[Any]",
+    rows: np.ndarray,
+    copies: np.ndarray,
     unknown: int,
-) -> "NDArray[Any]":
+) -> np.ndarray:
     of_waits = plain(tables["synchronizations"][column])[rows]
     of_copies = _at(tables["activities"], column, copies[len(rows) :], unknown)
     return np.concatenate([of_waits, of_copies])
 
 
 def _at(
-    table: "pa.Table",
+    table: pa.Table,
     column: str,
-    rows: "NDArray[Any]",
+    rows: np.ndarray,
     otherwise: int = 0,
-) -> "NDArray[Any]":
+) -> np.ndarray:
     """Return the values of a column in rows; ``otherwise`` where the row is -1."""
     values = plain(table[column])
     found = np.full(len(rows), otherwise, values.dtype)
@@ -135,7 +128,7 @@ def _at(
     return found
 
 
-def _times(table: "pa.Table", rows: "NDArray[Any]") -> "NDArray[Any]":
+def _times(table: pa.Table, rows: np.ndarray) -> np.ndarray:
     """Return the times of rows, clipped so that damaged rows cannot cause an overflow."""
-    times: NDArray[Any] = np.clip(plain(table["time"])[rows], -_LIMIT, _LIMIT)
+    times: np.ndarray = np.clip(plain(table["time"])[rows], -_LIMIT, _LIMIT)
     return times

@@ -1,7 +1,8 @@
 """What the host did while a device was idle because of it: samples, collections, preparation."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,12 +27,8 @@ from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.once import Once
 from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.tables import Tables
 from gpuviz.data.tables import schemas as tables_of_recordings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from numpy.typing import NDArray
 
 _CAUSES = WORDS["idle_gaps", "cause"]
 _HOST = _CAUSES.index("host")
@@ -55,19 +52,19 @@ class HostWork:
     """
 
     works: tuple[Work, ...]
-    begin: "NDArray[Any]"
-    end: "NDArray[Any]"
-    work: "NDArray[Any]"
-    activity: "NDArray[Any]"
-    is_beside_launches: "NDArray[Any]"
+    begin: np.ndarray
+    end: np.ndarray
+    work: np.ndarray
+    activity: np.ndarray
+    is_beside_launches: np.ndarray
 
 
 @Once
-def _known(_: "RecordingData") -> dict[int, HostWork]:
+def _known(_: RecordingData) -> dict[int, HostWork]:
     return {}
 
 
-def host_work(recording: "RecordingData", device: int) -> HostWork:
+def host_work(recording: RecordingData, device: int) -> HostWork:
     """Return what the host did while a device was idle because of it, where that is known.
 
     A device waits for the thread that launches its next work, and until that has some for the
@@ -81,12 +78,12 @@ def host_work(recording: "RecordingData", device: int) -> HostWork:
     return known[device]
 
 
-def is_sampled(recording: "RecordingData") -> bool:
+def is_sampled(recording: RecordingData) -> bool:
     """Return whether threads were sampled between their calls."""
     return bool(recording.tables["host_samples"].num_rows)
 
 
-def works(recording: "RecordingData", device: int | None = None) -> pa.Table:
+def works(recording: RecordingData, device: int | None = None) -> pa.Table:
     """Return the idle time of devices by what the host did meanwhile, most first.
 
     Columns: ``work`` (its kind), ``text``, ``function`` and ``library`` (what the line calls, if
@@ -126,7 +123,7 @@ def works(recording: "RecordingData", device: int | None = None) -> pa.Table:
 
 
 @Once
-def host_work_rows(recording: "RecordingData") -> pa.Table:
+def host_work_rows(recording: RecordingData) -> pa.Table:
     """Return the longest pieces of all devices, as the table ``host_work``, in order of time."""
     schema = schemas()["host_work"]
     parts = [schema.empty_table()]
@@ -148,7 +145,7 @@ def host_work_rows(recording: "RecordingData") -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def newest_host_work(tables: "Mapping[str, pa.Table]", gaps: pa.Table) -> pa.Table:
+def newest_host_work(tables: Tables, gaps: pa.Table) -> pa.Table:
     """Return the table ``host_work`` of the newest rows of a recording in progress.
 
     First use is not in it, because what ran before is not known.
@@ -164,9 +161,9 @@ def newest_host_work(tables: "Mapping[str, pa.Table]", gaps: pa.Table) -> pa.Tab
     return host_work_rows(part)
 
 
-def _host_work(recording: "RecordingData", device: int) -> HostWork:
+def _host_work(recording: RecordingData, device: int) -> HostWork:
     numbers: dict[Work, int] = {}
-    parts: list[tuple[NDArray[Any], ...]] = []
+    parts: list[tuple[np.ndarray, ...]] = []
     for thread, gaps in _with_handing_threads(recording, device):
         for begin, end, of_pieces, gap, beside in _pieces(recording, thread, gaps):
             known = [numbers.setdefault(each, len(numbers)) for each in of_pieces]
@@ -182,13 +179,13 @@ def _host_work(recording: "RecordingData", device: int) -> HostWork:
 class _Gaps:
     """Idle times of a device that end with work of one thread, in order of time."""
 
-    begin: "NDArray[Any]"
-    end: "NDArray[Any]"
-    activity: "NDArray[Any]"
-    is_host: "NDArray[Any]"
+    begin: np.ndarray
+    end: np.ndarray
+    activity: np.ndarray
+    is_host: np.ndarray
 
 
-def _with_handing_threads(recording: "RecordingData", device: int) -> "Iterator[tuple[int, _Gaps]]":
+def _with_handing_threads(recording: RecordingData, device: int) -> Iterator[tuple[int, _Gaps]]:
     """Yield the threads that idle times wait for, with those or their parts."""
     handing = handing_threads(recording)
     for thread, gaps in _gaps_by_thread(recording, device):
@@ -200,7 +197,7 @@ def _with_handing_threads(recording: "RecordingData", device: int) -> "Iterator[
         yield thread, replace(gaps, begin=until)
 
 
-def _gaps_by_thread(recording: "RecordingData", device: int) -> "Iterator[tuple[int, _Gaps]]":
+def _gaps_by_thread(recording: RecordingData, device: int) -> Iterator[tuple[int, _Gaps]]:
     gaps = derived(recording)["idle_gaps"]
     causes = codes(gaps["cause"], _CAUSES)
     chosen = (plain(gaps["device"]) == device) & (plain(gaps["stream"]) == 0)
@@ -222,8 +219,8 @@ def _gaps_by_thread(recording: "RecordingData", device: int) -> "Iterator[tuple[
 
 
 def _pieces(
-    recording: "RecordingData", thread: int, gaps: _Gaps
-) -> "Iterator[tuple[NDArray[Any], NDArray[Any], list[Work], NDArray[Any], NDArray[Any]]]":
+    recording: RecordingData, thread: int, gaps: _Gaps
+) -> Iterator[tuple[np.ndarray, np.ndarray, list[Work], np.ndarray, np.ndarray]]:
     """Yield pieces: begins, ends, works, activities that end their gaps, waits beside launches."""
     asked = cells(recording)
     taken = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))

@@ -1,6 +1,7 @@
 """The parts of idle gaps of devices and streams, as columns of the table ``idle_gaps``."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -9,14 +10,7 @@ from gpuviz.analysis.timed_rows import timed_activities, timed_calls, timed_sync
 from gpuviz.analysis.unseen import is_whole, parts
 from gpuviz.data.columns import codes
 from gpuviz.data.derived import schemas
-from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-
-    Tables = Mapping[str, pa.Table]
+from gpuviz.data.tables import DICTIONARIES, Tables
 
 _ACTIVITY_KINDS = DICTIONARIES["activities", "kind"]
 # `idle_gaps` is limited to the larger of this many rows, and this many per source row; with
@@ -25,12 +19,12 @@ _MOST_GAPS = 1 << 20
 _MOST_GAPS_PER_ROW = 4
 
 
-def idle_gaps(tables: "Tables", window: "tuple[int, int] | None") -> "dict[str, Any]":
+def idle_gaps(tables: Tables, window: tuple[int, int] | None) -> dict[str, Any]:
     """Return the parts of idle gaps while streams were recorded, by lane and time."""
     return _gaps(tables, window) if is_whole(tables) else _seen_gaps(tables, window)
 
 
-def _seen_gaps(tables: "Tables", window: "tuple[int, int] | None") -> "dict[str, Any]":
+def _seen_gaps(tables: Tables, window: tuple[int, int] | None) -> dict[str, Any]:
     """Return the parts of idle gaps while streams were recorded, by lane and time."""
     found: list[Mapping[str, Any]] = []
     for part in parts(tables, window):
@@ -44,7 +38,7 @@ def _seen_gaps(tables: "Tables", window: "tuple[int, int] | None") -> "dict[str,
     return {name: column[order] for name, column in joined.items()}
 
 
-def _gaps(tables: "Tables", window: "tuple[int, int] | None") -> "dict[str, Any]":
+def _gaps(tables: Tables, window: tuple[int, int] | None) -> dict[str, Any]:
     """Return the parts of idle gaps; the native core contains the rule."""
     activities, calls = timed_activities(tables), timed_calls(tables)
     rows = sum(tables[name].num_rows for name in ("activities", "api_calls"))

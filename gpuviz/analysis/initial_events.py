@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _ACTION = {name: code for code, name in enumerate(ACTIONS)}
 
 
-def initial_events(state: "MemoryState") -> "pa.Table":
+def initial_events(state: "MemoryState") -> pa.Table:
     """Return ``memory_events`` that recreate the segments, live blocks and limits of ``state``.
 
     Each event has the time, stack, stream and pool of the event that created the segment or block;

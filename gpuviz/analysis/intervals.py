@@ -1,18 +1,13 @@
 """The union of many intervals of time."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz import _core
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 def overlaps(
-    begin: "NDArray[Any]", end: "NDArray[Any]", other: "NDArray[Any]", other_end: "NDArray[Any]"
-) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]":
+    begin: np.ndarray, end: np.ndarray, other: np.ndarray, other_end: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return where intervals overlap with others: their places, and begins and ends of the overlap.
 
     Those of each side do not overlap with each other and are in order of time.
@@ -42,7 +37,7 @@ class Intervals:
         end: Their ends.
     """
 
-    def __init__(self, begin: "NDArray[Any]", end: "NDArray[Any]") -> None:
+    def __init__(self, begin: np.ndarray, end: np.ndarray) -> None:
         order = np.argsort(begin, kind="stable")
         begin, until = begin[order], np.maximum.accumulate(end[order])
         first = np.ones(len(begin), bool)
@@ -55,10 +50,10 @@ class Intervals:
         """The length of the union in ns."""
         return int((self.end - self.begin).sum())
 
-    def within(self, begin: "NDArray[Any]", end: "NDArray[Any]") -> "NDArray[Any]":
+    def within(self, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Return how much of each of the given intervals is covered, in ns."""
         parts = {"begin": self.begin, "end": self.end}
-        covered: NDArray[Any] = np.asarray(_core.covered(parts, begin, end))
+        covered: np.ndarray = np.asarray(_core.covered(parts, begin, end))
         return covered
 
     def common(self, other: "Intervals") -> "Intervals":
@@ -76,7 +71,7 @@ class Intervals:
             np.concatenate([self.begin, other.begin]), np.concatenate([self.end, other.end])
         )
 
-    def _common(self, begin: "NDArray[Any]", end: "NDArray[Any]") -> "Intervals":
+    def _common(self, begin: np.ndarray, end: np.ndarray) -> "Intervals":
         _, _, begin, end = overlaps(self.begin, self.end, begin, end)
         lasts = begin < end
         return Intervals(begin[lasts], end[lasts])

@@ -1,23 +1,17 @@
 """When the iterations of a program end, with what the host frees after their last launch."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.growth import FEWEST
 from gpuviz.analysis.launch_sequence import LaunchSequence
+from gpuviz.analysis.lifetimes import Lifetimes
 from gpuviz.analysis.main_loop import host_spans
 from gpuviz.analysis.periods import repeats
 from gpuviz.analysis.seen_part import seen_part
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.lifetimes import Lifetimes
-    from gpuviz.data.recording_data import RecordingData
 
 _ACTIONS = DICTIONARIES["memory_events", "action"]
 _KERNELS = [DICTIONARIES["activities", "kind"].index(kind) for kind in ("kernel", "graph")]
@@ -31,9 +25,7 @@ _FEWEST_LINES = 2
 _USUAL = 0.75
 
 
-def iteration_ends(
-    recording: "RecordingData", blocks: "Lifetimes", lines: "NDArray[Any]"
-) -> "NDArray[Any]":
+def iteration_ends(recording: RecordingData, blocks: Lifetimes, lines: np.ndarray) -> np.ndarray:
     """Return when the iterations end, in ns.
 
     If only memory was recorded, they are periods in which the same lines allocate.
@@ -49,7 +41,7 @@ def iteration_ends(
     return _after_frees(blocks, starts, ends)
 
 
-def round_ends(recording: "RecordingData", blocks: "Lifetimes") -> "NDArray[Any]":
+def round_ends(recording: "RecordingData", blocks: "Lifetimes") -> np.ndarray:
     """Return when the rounds of a loop end whose launches have no regular order, in ns.
 
     Each launch of the line that launches most kernels begins one: of a loop with no other line, or
@@ -79,9 +71,7 @@ def round_ends(recording: "RecordingData", blocks: "Lifetimes") -> "NDArray[Any]
     return _after_frees(blocks, launches.called[starts], launches.returned[last])
 
 
-def _after_frees(
-    blocks: "Lifetimes", starts: "NDArray[Any]", ends: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _after_frees(blocks: "Lifetimes", starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Return when the host has freed what it frees after the last launch of each iteration.
 
     The next iteration begins with its first allocation, at the latest with its first launch.
@@ -100,7 +90,7 @@ def _after_frees(
     )
     never = np.iinfo(np.int64).max
     following = np.append(allocated, never)[np.searchsorted(allocated, ends, side="right")]
-    marks: NDArray[Any] = np.maximum(np.minimum(following, np.append(starts[1:], never)) - 1, ends)
+    marks: np.ndarray = np.maximum(np.minimum(following, np.append(starts[1:], never)) - 1, ends)
     until = np.searchsorted(freed, ends, side="right")
     usual = np.searchsorted(freed, marks[:-1], side="right") - until[:-1]
     own = int(until[-1] + (np.quantile(usual, _USUAL) if len(usual) else 0))
@@ -110,8 +100,8 @@ def _after_frees(
 
 
 def _allocation_periods(
-    recording: "RecordingData", blocks: "Lifetimes", lines: "NDArray[Any]"
-) -> "NDArray[Any]":
+    recording: RecordingData, blocks: Lifetimes, lines: np.ndarray
+) -> np.ndarray:
     """Return when the periods end in which the same lines allocate."""
     initial = recording.manifest.initial_events
     rows = np.flatnonzero((blocks.alloc >= initial) & (blocks.stack != 0))
@@ -123,5 +113,5 @@ def _allocation_periods(
     if len(np.unique(elements[usual])) < _FEWEST_LINES:
         return np.zeros(0, np.int64)
     # A period ends before the first allocation of the next one.
-    ends: NDArray[Any] = blocks.begin[rows[found.starts[1:]]] - 1
+    ends: np.ndarray = blocks.begin[rows[found.starts[1:]]] - 1
     return ends

@@ -1,6 +1,6 @@
 """The iterations of a program's main loop, and what each of them cost."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -9,12 +9,10 @@ from gpuviz.analysis.main_loop import main_loop
 from gpuviz.analysis.seen_part import seen_part
 from gpuviz.analysis.span_costs import busy_ns, peak_bytes, wait_ns
 from gpuviz.data.conclusions import schemas
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 
-def median_iteration(iterations: "pa.Table") -> dict[str, Any]:
+def median_iteration(iterations: pa.Table) -> dict[str, Any]:
     """Return the iteration of the median duration, of an even number the shorter one.
 
     Args:
@@ -25,7 +23,7 @@ def median_iteration(iterations: "pa.Table") -> dict[str, Any]:
     return middle
 
 
-def iterations(recording: "RecordingData", device: int) -> "pa.Table":
+def iterations(recording: RecordingData, device: int) -> pa.Table:
     """Return one row for each iteration of the program's main loop; no rows if none is loop.
 
     Iterations are the ranges of one name (``gpuviz.range`` or NVTX) that ran at least three times

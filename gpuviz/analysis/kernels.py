@@ -1,7 +1,7 @@
 """Kernel table of a recording: counts, times and launch sites."""
 
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,22 +16,18 @@ from gpuviz.analysis.launches import (
     text_numbers,
 )
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 # Numba tags each compiled version of a kernel.
 _ABI_TAG = re.compile(r"\[abi:\w*\]")
 
 
 def kernels(
-    recording: "RecordingData",
+    recording: RecordingData,
     by: Literal["name", "name_and_line", "line", "stack", "module"] = "name",
-) -> "pa.Table":
+) -> pa.Table:
     """Return counts and times of kernels by name, name and line, line, call stack or module.
 
     Most time comes first. Columns: ``name`` (untrusted text), ``site`` (``function (file:line)`` of
@@ -97,16 +93,16 @@ def short_name(name: str) -> str:
     return words[-1] if words else name
 
 
-def _delays(recording: "RecordingData", rows: "pa.Table", calls: "NDArray[Any]") -> "NDArray[Any]":
+def _delays(recording: RecordingData, rows: pa.Table, calls: np.ndarray) -> np.ndarray:
     """Return the time from a call's return to the kernel's start; undefined without a call."""
     begin = plain(rows["time"])
     returned = begin.copy()
     returned[calls >= 0] = plain(recording.tables["api_calls"]["end"])[calls[calls >= 0]]
-    delays: NDArray[Any] = np.maximum(begin - returned, 0)
+    delays: np.ndarray = np.maximum(begin - returned, 0)
     return delays
 
 
-def _shapes(recording: "RecordingData", launches: "NDArray[Any]") -> "dict[str, pa.Array]":
+def _shapes(recording: RecordingData, launches: np.ndarray) -> dict[str, pa.Array]:
     columns = recording.tables["launch_configurations"].to_pydict()
     axes = {name: [f"{name}_{axis}" for axis in "xyz"] for name in ("grid", "block")}
     shapes = {}

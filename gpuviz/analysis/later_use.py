@@ -1,17 +1,13 @@
 """Whether the work of the GPU used blocks after the iteration that allocated them."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from gpuviz.analysis.lifetimes import Lifetimes
 from gpuviz.analysis.touches import Touches, touches
 from gpuviz.data.columns import plain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.lifetimes import Lifetimes
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 Use = Literal["unused", "partly", "used", "unknown"]
 
@@ -28,17 +24,13 @@ class LaterUse:
         used: What `gpuviz.analysis.touches.touches` returns for it, if that is known.
     """
 
-    def __init__(
-        self, recording: "RecordingData", blocks: "Lifetimes", used: Touches | None
-    ) -> None:
+    def __init__(self, recording: RecordingData, blocks: Lifetimes, used: Touches | None) -> None:
         self._recording, self._blocks = recording, blocks
         self._used, self._is_use_known = used, used is not None
         self._end = blocks.end_or_never
-        self._last: NDArray[Any] | None = None
+        self._last: np.ndarray | None = None
 
-    def of(
-        self, live: "NDArray[Any]", marks: "NDArray[Any]"
-    ) -> "tuple[Use, int | None, NDArray[Any]]":
+    def of(self, live: np.ndarray, marks: np.ndarray) -> tuple[Use, int | None, np.ndarray]:
         """Return which of the old ones of some blocks were used after their own iteration.
 
         Use after the last mark counts too, as when all parts are joined at the end.
@@ -65,7 +57,7 @@ class LaterUse:
             self._used, self._is_use_known = touches(self._recording), True
         return self._used is not None and not self._recording.dropped
 
-    def _last_touch(self) -> "NDArray[Any]":
+    def _last_touch(self) -> np.ndarray:
         """Return when each block was last given to the GPU; -1 if never."""
         if self._last is None:
             assert self._used is not None  # noqa: S101 - see _knows_uses
@@ -73,10 +65,10 @@ class LaterUse:
             self._last[self._used.block] = self._call_times()[self._used.call]
         return self._last
 
-    def _opaque_times(self) -> "NDArray[Any]":
+    def _opaque_times(self) -> np.ndarray:
         assert self._used is not None  # noqa: S101 - see _knows_uses
-        times: NDArray[Any] = self._call_times()[self._used.opaque]
+        times: np.ndarray = self._call_times()[self._used.opaque]
         return times
 
-    def _call_times(self) -> "NDArray[Any]":
+    def _call_times(self) -> np.ndarray:
         return plain(self._recording.tables["api_calls"]["time"])

@@ -1,7 +1,5 @@
 """The launches of a recording in the order of their calls."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.analysis.grouping import numbered
@@ -10,12 +8,8 @@ from gpuviz.data.codes import PHASES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 
@@ -28,7 +22,7 @@ class LaunchSequence:
         thread: Only the launches of this thread, if given.
     """
 
-    def __init__(self, recording: "RecordingData", thread: int | None = None) -> None:
+    def __init__(self, recording: RecordingData, thread: int | None = None) -> None:
         tables = recording.tables
         activities = tables["activities"]
         calls = calls_of(tables, plain(activities["correlation"]))
@@ -50,22 +44,22 @@ class LaunchSequence:
         self.returned = np.maximum(plain(tables["api_calls"]["end"])[self._calls], self.called + 1)
         self.kinds = kinds[rows]
 
-    def ends(self) -> "NDArray[Any]":
+    def ends(self) -> np.ndarray:
         """Return when each launch and its work have ended."""
-        ended: NDArray[Any] = np.maximum(
+        ended: np.ndarray = np.maximum(
             self.returned, plain(self._recording.tables["activities"]["end"])[self._rows]
         )
         return ended
 
-    def starts(self) -> "NDArray[Any]":
+    def starts(self) -> np.ndarray:
         """Return when the work of each launch began, not before that of an earlier launch."""
         began = plain(self._recording.tables["activities"]["time"])[self._rows]
-        started: NDArray[Any] = np.maximum.accumulate(np.maximum(began, self.called))
+        started: np.ndarray = np.maximum.accumulate(np.maximum(began, self.called))
         return started
 
-    def threads(self) -> "NDArray[Any]":
+    def threads(self) -> np.ndarray:
         """Return the thread of each launch."""
-        threads: NDArray[Any] = plain(self._recording.tables["api_calls"]["thread"])[self._calls]
+        threads: np.ndarray = plain(self._recording.tables["api_calls"]["thread"])[self._calls]
         return threads
 
     def indentation(self, inner: int, outer: int) -> tuple[int, int] | None:
@@ -89,36 +83,34 @@ class LaunchSequence:
             return left[1], right[1]
         return None
 
-    def lines(self) -> "NDArray[Any]":
+    def lines(self) -> np.ndarray:
         """Return the id in ``frames`` of the user's line of each launch; 0 if unknown."""
         tables = self._recording.tables
         return user_frames(tables, stacks_of(tables, self._calls))
 
-    def phases(self) -> "NDArray[Any]":
+    def phases(self) -> np.ndarray:
         """Return the position in ``PHASES`` of the part of a training step of each launch."""
         tables = self._recording.tables
         return phases_of(tables, stacks_of(tables, self._calls))
 
-    def sites(self) -> "NDArray[Any]":
+    def sites(self) -> np.ndarray:
         """Return a number for each launch, equal for kernels, or copies, of the same line.
 
         Names do not matter: libraries compile one kernel for each size of an array.
         """
-        numbers: NDArray[Any] = numbered(self.lines() * len(_KINDS) + self.kinds)[0]
+        numbers: np.ndarray = numbered(self.lines() * len(_KINDS) + self.kinds)[0]
         return numbers
 
-    def stacks(self) -> "NDArray[Any]":
+    def stacks(self) -> np.ndarray:
         """Return a number for each launch, equal for kernels, or copies, of the same call stack."""
         return numbered(stacks_of(self._recording.tables, self._calls), self.kinds)[0]
 
-    def kernels(self) -> "NDArray[Any]":
+    def kernels(self) -> np.ndarray:
         """Return a number for each launch, equal for those of the same name and call stack."""
         names = plain(self._recording.tables["activities"]["name"])[self._rows]
         return numbered(self.stacks(), names)[0]
 
-    def totals(
-        self, device: int, start: "NDArray[Any]", end: "NDArray[Any]"
-    ) -> "dict[str, NDArray[Any]]":
+    def totals(self, device: int, start: np.ndarray, end: np.ndarray) -> dict[str, np.ndarray]:
         """Return what a device did for the launches of which the calls are in spans, in order."""
         activities = self._recording.tables["activities"]
         at = np.searchsorted(start, self.called, side="right") - 1
@@ -130,7 +122,7 @@ class LaunchSequence:
         sizes = plain(activities["bytes"])[self._rows]
         of_phase = self.phases()
 
-        def sums(chosen: "NDArray[Any]", values: "NDArray[Any]") -> "NDArray[Any]":
+        def sums(chosen: np.ndarray, values: np.ndarray) -> np.ndarray:
             total = np.zeros(len(start), np.int64)
             np.add.at(total, at[chosen], values[chosen])
             return total
@@ -147,7 +139,7 @@ class LaunchSequence:
 
 
 @Once
-def _indented_frames(recording: "RecordingData") -> dict[int, tuple[tuple[str, str], int]]:
+def _indented_frames(recording: RecordingData) -> dict[int, tuple[tuple[str, str], int]]:
     """Return the function and the indentation of each frame whose source is known, by id."""
     names = ("id", "name", "filename", "line", "context", "context_line")
     columns = [recording.tables["frames"][name].to_pylist() for name in names]

@@ -1,26 +1,21 @@
 """Table of the lines of a program whose memory grows, with what keeps it alive."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 
-from gpuviz.analysis.growing_lines import growing_lines
-from gpuviz.analysis.lifetimes import lifetimes
+from gpuviz.analysis.growing_lines import GrowingLine, growing_lines
+from gpuviz.analysis.lifetimes import Lifetimes, lifetimes
 from gpuviz.analysis.processes import processes
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gpuviz.analysis.growing_lines import GrowingLine
-    from gpuviz.analysis.lifetimes import Lifetimes
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 
 def leaks(
-    recording: "RecordingData",
+    recording: RecordingData,
     device: int | None = None,
-    holders: "Mapping[tuple[int, int], str] | None" = None,
-) -> "pa.Table":
+    holders: Mapping[tuple[int, int], str] | None = None,
+) -> pa.Table:
     """Return one row for each line of the program whose live memory grows.
 
     A line's live bytes, as requested, are compared at the ends of the iterations of the main loop
@@ -84,9 +79,7 @@ def leaks(
     return pa.Table.from_pylist(found, pa.schema(kinds))
 
 
-def _kept_by(
-    blocks: "Lifetimes", line: "GrowingLine", holders: "Mapping[tuple[int, int], str]"
-) -> str:
+def _kept_by(blocks: Lifetimes, line: GrowingLine, holders: Mapping[tuple[int, int], str]) -> str:
     """Return what keeps most of a line's live bytes; empty if that is unknown."""
     sums: dict[str, int] = {}
     live = line.blocks
@@ -98,7 +91,7 @@ def _kept_by(
     return max(sums, key=lambda name: sums[name], default="")
 
 
-def _row(recording: "RecordingData", line: "GrowingLine") -> dict[str, Any]:
+def _row(recording: RecordingData, line: GrowingLine) -> dict[str, Any]:
     site, source = recording.call_stacks.call_site(line.stack)
     grown = line.growth
     return {

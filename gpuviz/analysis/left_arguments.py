@@ -1,19 +1,14 @@
 """Addresses that earlier calls left in structures that PyTorch passes to kernels by value."""
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.analysis.lifetimes import Lifetimes
 from gpuviz.data.columns import plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import are_named, ids_named
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.lifetimes import Lifetimes
-    from gpuviz.data.recording_data import RecordingData
 
 _CAT = re.compile(r"\bat::native::.*CatArray")
 # The structure of strides before the arrays of this kernel has room for 25 dimensions.
@@ -28,12 +23,12 @@ _UNKNOWN, _READ, _WRITE = (_MODES.index(each) for each in ("unknown", "read", "w
 
 
 def left_by_joins(
-    recording: "RecordingData",
-    blocks: "Lifetimes",
-    block: "NDArray[Any]",
-    call: "NDArray[Any]",
-    activity: "NDArray[Any]",
-) -> "NDArray[Any]":
+    recording: RecordingData,
+    blocks: Lifetimes,
+    block: np.ndarray,
+    call: np.ndarray,
+    activity: np.ndarray,
+) -> np.ndarray:
     """Return a mask of the touches by addresses that an earlier call left among those of ``cat``.
 
     PyTorch's kernel for ``cat`` has room for 128 inputs. If the blocks that are not larger than the
@@ -51,13 +46,13 @@ def left_by_joins(
 
 
 def of_strided_functions(  # noqa: PLR0913, PLR0917 - the columns of the touches
-    recording: "RecordingData",
-    blocks: "Lifetimes",
-    block: "NDArray[Any]",
-    call: "NDArray[Any]",
-    activity: "NDArray[Any]",
-    mode: "NDArray[Any]",
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+    recording: RecordingData,
+    blocks: Lifetimes,
+    block: np.ndarray,
+    call: np.ndarray,
+    activity: np.ndarray,
+    mode: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the modes of touches, and which are left over, of elementwise functions with strides.
 
     The output precedes the inputs, but addresses in the unused part of the strides precede both. Of
@@ -111,7 +106,7 @@ def of_strided_functions(  # noqa: PLR0913, PLR0917 - the columns of the touches
     return mode, left
 
 
-def _array_counts(recording: "RecordingData", activity: "NDArray[Any]") -> "NDArray[Any]":
+def _array_counts(recording: RecordingData, activity: np.ndarray) -> np.ndarray:
     """Return of how many arrays the functions of some kernels are; 0 if that is not known."""
     names = plain(recording.tables["activities"]["name"])[activity]
     counts = np.zeros(len(names), np.int64)
@@ -121,8 +116,8 @@ def _array_counts(recording: "RecordingData", activity: "NDArray[Any]") -> "NDAr
 
 
 def _of_kernels(
-    recording: "RecordingData", pattern: "re.Pattern[str]", activity: "NDArray[Any]"
-) -> "NDArray[Any]":
+    recording: RecordingData, pattern: re.Pattern[str], activity: np.ndarray
+) -> np.ndarray:
     """Return the touches by kernels with some names."""
     named = ids_named(recording.tables, pattern.search)
     if not len(named):

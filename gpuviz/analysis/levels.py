@@ -7,13 +7,13 @@ import pyarrow as pa
 from gpuviz.analysis.initial_state import initial_state
 from gpuviz.data.arrays import integer_table
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 
 if TYPE_CHECKING:
     from gpuviz._core import MemoryState
-    from gpuviz.data.recording_data import RecordingData
 
 
-def memory_levels(recording: "RecordingData") -> "pa.Table":
+def memory_levels(recording: RecordingData) -> pa.Table:
     """Return the memory totals of each device, one row per change.
 
     The table has one row for each change of a device's totals. Columns: ``time`` (ns), ``device``,
@@ -24,13 +24,13 @@ def memory_levels(recording: "RecordingData") -> "pa.Table":
     return _levels_and_end(recording)[0]
 
 
-def final_state(recording: "RecordingData") -> "MemoryState":
+def final_state(recording: RecordingData) -> "MemoryState":
     """Return the memory of every device at the end; must not be modified."""
     return _levels_and_end(recording)[1]
 
 
 @Once
-def _levels_and_end(recording: "RecordingData") -> "tuple[pa.Table, MemoryState]":
+def _levels_and_end(recording: RecordingData) -> "tuple[pa.Table, MemoryState]":
     state = initial_state(recording)
     first = recording.manifest.initial_events
     before = integer_table(state.levels(0))

@@ -1,17 +1,12 @@
 """Blocks from their allocation to their free."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz import _core
 from gpuviz.data.columns import plain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -32,27 +27,27 @@ class Lifetimes:
         end: When it was freed, or -1.
     """
 
-    alloc: "NDArray[Any]"
-    free: "NDArray[Any]"
-    address: "NDArray[Any]"
-    size: "NDArray[Any]"
-    requested: "NDArray[Any]"
-    device: "NDArray[Any]"
-    stream: "NDArray[Any]"
-    stack: "NDArray[Any]"
-    begin: "NDArray[Any]"
-    end: "NDArray[Any]"
+    alloc: np.ndarray
+    free: np.ndarray
+    address: np.ndarray
+    size: np.ndarray
+    requested: np.ndarray
+    device: np.ndarray
+    stream: np.ndarray
+    stack: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
 
     def __len__(self) -> int:
         return len(self.alloc)
 
     @property
-    def end_or_never(self) -> "NDArray[Any]":
+    def end_or_never(self) -> np.ndarray:
         """When each was freed, later than any time if never."""
         return np.where(self.end < 0, np.iinfo(np.int64).max, self.end)
 
 
-def lifetimes(recording: "RecordingData") -> Lifetimes:
+def lifetimes(recording: RecordingData) -> Lifetimes:
     """Return the lifetime of every block, initial ones too.
 
     An event that contradicts an earlier block ends it. Blocks that end within the initial events

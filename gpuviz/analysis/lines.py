@@ -1,6 +1,6 @@
 """One table of a program's lines: their memory, GPU time, copies, waits and idle time."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +12,8 @@ from gpuviz.analysis.launches import calls_of, durations, stacks_of
 from gpuviz.analysis.sites import sites
 from gpuviz.data.call_stacks import NO_STACK
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _WORK = ("kernel", "graph")
@@ -25,7 +21,7 @@ _COPIES = ("memcpy",)
 _WHOLE_DEVICE = 0
 
 
-def lines(recording: "RecordingData", device: int | None = None) -> "pa.Table":
+def lines(recording: RecordingData, device: int | None = None) -> pa.Table:
     """Return one row for each line of the user's program, most bytes at the peak first.
 
     A line is the user's innermost line in a call stack. Columns: ``site``
@@ -56,7 +52,7 @@ def lines(recording: "RecordingData", device: int | None = None) -> "pa.Table":
 class _Lines:
     """The sums of lines, by a number for each."""
 
-    def __init__(self, recording: "RecordingData", device: int | None) -> None:
+    def __init__(self, recording: RecordingData, device: int | None) -> None:
         self._recording = recording
         self._numbers: dict[str, int] = {}
         self._rows: list[dict[str, Any]] = []
@@ -64,7 +60,7 @@ class _Lines:
         self._add_activities(device)
         self._add_waits(device)
 
-    def columns(self) -> "dict[str, pa.Array]":
+    def columns(self) -> dict[str, pa.Array]:
         kinds = {name: pa.int64() for name in _SUMS}
         kinds = {"site": pa.utf8(), "source": pa.utf8(), "stack": pa.uint32()} | kinds
         return {
@@ -107,7 +103,7 @@ class _Lines:
         self._add(stacks[ended], idle_ns=durations(gaps)[chosen])
         self._add_host_work(stacks, device)
 
-    def _add_host_work(self, stacks: "NDArray[Any]", device: int | None) -> None:
+    def _add_host_work(self, stacks: np.ndarray, device: int | None) -> None:
         """Move idle time from the line that launched at its end to the one that kept it waiting."""
         work = host_work_rows(self._recording)
         chosen = plain(work["stack"]) != 0
@@ -124,11 +120,11 @@ class _Lines:
             chosen = self._on(waits, device) | (plain(waits["device"]) < 0)
         self._add(plain(waits["stack"])[chosen], wait_ns=durations(waits)[chosen])
 
-    def _on(self, table: "pa.Table", device: int) -> "NDArray[Any]":
-        on_device: NDArray[Any] = plain(table["device"]) == device
+    def _on(self, table: pa.Table, device: int) -> np.ndarray:
+        on_device: np.ndarray = plain(table["device"]) == device
         return on_device
 
-    def _add(self, stacks: "NDArray[Any]", **values: "NDArray[Any] | None") -> None:
+    def _add(self, stacks: np.ndarray, **values: np.ndarray | None) -> None:
         """Add values of rows with these call stacks; None counts the rows."""
         groups = Groups([stacks])
         distinct = stacks[groups.first_rows].tolist()

@@ -1,7 +1,6 @@
 """The main loop of a program: when its iterations ran."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,13 +13,9 @@ from gpuviz.analysis.xla import runs_of_xla
 from gpuviz.data.codes import PHASES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _FEWEST = 3
 # Of the launches or of the time, what the iterations have at least.
@@ -42,10 +37,10 @@ class MainLoop:
     """
 
     name: str
-    start: "NDArray[Any]"
-    end: "NDArray[Any]"
-    host_start: "NDArray[Any]"
-    host_end: "NDArray[Any]"
+    start: np.ndarray
+    end: np.ndarray
+    host_start: np.ndarray
+    host_end: np.ndarray
 
     def within(self, first: int, last: int) -> "MainLoop":
         """Return the iterations that begin and end in a window."""
@@ -55,7 +50,7 @@ class MainLoop:
 
 
 @Once
-def main_loop(recording: "RecordingData") -> MainLoop | None:
+def main_loop(recording: RecordingData) -> MainLoop | None:
     """Return the main loop of a program; None if there is none.
 
     `gpuviz.analysis.iterations.iterations` describes what is one.
@@ -75,7 +70,7 @@ def main_loop(recording: "RecordingData") -> MainLoop | None:
     return found
 
 
-def host_spans(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any]]":
+def host_spans(recording: RecordingData) -> tuple[np.ndarray, np.ndarray]:
     """Return when the host made the first launch of each iteration, and returned from the last.
 
     Of ranges, they are the begins and ends. Both are in ns and ascending; none if no iterations are
@@ -86,7 +81,7 @@ def host_spans(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any]]
     return (none, none) if found is None else (found.host_start, found.host_end)
 
 
-def regular_from(recording: "RecordingData") -> int | None:
+def regular_from(recording: RecordingData) -> int | None:
     """Return when the first iteration began that took about as long as the others, in ns.
 
     Most of the few that follow take about as long as well: a short one may precede long ones. None
@@ -106,7 +101,7 @@ def regular_from(recording: "RecordingData") -> int | None:
     return int(found.start[begins[0]])
 
 
-def _ranges(recording: "RecordingData", launches: LaunchSequence) -> MainLoop | None:
+def _ranges(recording: RecordingData, launches: LaunchSequence) -> MainLoop | None:
     """Return the ranges of the name with the most time, of those that repeat; None without one."""
     table = recording.tables["ranges"]
     starts, ends = plain(table["time"]), plain(table["end"])
@@ -115,7 +110,7 @@ def _ranges(recording: "RecordingData", launches: LaunchSequence) -> MainLoop | 
     is_whole &= ends >= starts
     names = text_numbers(recording.tables, plain(table["name"]))
     threads = plain(table["thread"]).astype(np.int64)
-    best: NDArray[Any] | None = None
+    best: np.ndarray | None = None
     longest = 0
     rows = np.flatnonzero(is_whole)
     for name, thread in sorted({*zip(names[rows].tolist(), threads[rows].tolist(), strict=True)}):
@@ -132,7 +127,7 @@ def _ranges(recording: "RecordingData", launches: LaunchSequence) -> MainLoop | 
     return MainLoop(text, starts[best], ends[best], starts[best], ends[best])
 
 
-def _steps(recording: "RecordingData", launches: LaunchSequence) -> MainLoop | None:
+def _steps(recording: RecordingData, launches: LaunchSequence) -> MainLoop | None:
     """Return the steps of a training program, each until an optimizer's step; None without them.
 
     Of several lines that run an optimizer, it is the one that does so most often, of those the
@@ -155,7 +150,7 @@ def _steps(recording: "RecordingData", launches: LaunchSequence) -> MainLoop | N
     return _repeated(recording, launches, np.append(forward[0], ends[:-1]), int(ends[-1]))
 
 
-def _steps_of_memory(recording: "RecordingData", launches: LaunchSequence) -> MainLoop | None:
+def _steps_of_memory(recording: RecordingData, launches: LaunchSequence) -> MainLoop | None:
     """Return the steps of a training program of which only memory is known; None without them.
 
     PyTorch's snapshots have the steps of optimizers as ranges. An iteration is the time from the
@@ -180,7 +175,7 @@ def _steps_of_memory(recording: "RecordingData", launches: LaunchSequence) -> Ma
     return MainLoop("", ended[:-1], ended[1:], ended[:-1], ended[1:])
 
 
-def _periods(recording: "RecordingData", launches: LaunchSequence) -> MainLoop | None:
+def _periods(recording: RecordingData, launches: LaunchSequence) -> MainLoop | None:
     """Return the iterations in the order of the launches; None if there is no clear period."""
     lines = launches.lines()
     # A line may repeat kernels and copies within itself, as each layer of a model does.
@@ -197,7 +192,7 @@ def _periods(recording: "RecordingData", launches: LaunchSequence) -> MainLoop |
     return _repeated(recording, launches, found.starts, found.end)
 
 
-def _of_one_worker(recording: "RecordingData", launches: LaunchSequence) -> LaunchSequence:
+def _of_one_worker(recording: RecordingData, launches: LaunchSequence) -> LaunchSequence:
     """Return the launches of one thread, if several threads run the same loop; else all."""
     threads = launches.threads()
     known, of_launch = np.unique(threads, return_inverse=True)
@@ -213,9 +208,7 @@ def _of_one_worker(recording: "RecordingData", launches: LaunchSequence) -> Laun
     return LaunchSequence(recording, int(known[counts.sum(axis=0).argmax()]))
 
 
-def _loop_around(
-    launches: LaunchSequence, elements: "NDArray[Any]", inner: Repeats
-) -> Repeats | None:
+def _loop_around(launches: LaunchSequence, elements: np.ndarray, inner: Repeats) -> Repeats | None:
     """Return the loop that runs another one in each round, as a model runs its layers.
 
     What is launched outside the inner loop is less indented than what is launched in it, which is
@@ -233,13 +226,13 @@ def _loop_around(
     return outer if is_outside else None
 
 
-def _is_of_lines(lines: "NDArray[Any]") -> bool:
+def _is_of_lines(lines: np.ndarray) -> bool:
     """Return whether launches are of at least two lines, all known."""
     return bool(lines.all()) and len(np.unique(lines)) >= 2  # noqa: PLR2004 - one line is no loop
 
 
 def _repeated(
-    recording: "RecordingData", launches: LaunchSequence, starts: "NDArray[Any]", end: int
+    recording: RecordingData, launches: LaunchSequence, starts: np.ndarray, end: int
 ) -> MainLoop | None:
     """Return the iterations of repeated launches; None if they are little of the recording.
 
@@ -268,10 +261,10 @@ def _usual(found: Repeats) -> slice:
 
 
 def _is_much(
-    recording: "RecordingData",
+    recording: RecordingData,
     launches: LaunchSequence,
-    starts: "NDArray[Any]",
-    ends: "NDArray[Any]",
+    starts: np.ndarray,
+    ends: np.ndarray,
 ) -> bool:
     """Return whether spans, in order, have half of the launches or of the recorded time."""
     times = np.searchsorted(launches.called, np.stack([starts, ends]))

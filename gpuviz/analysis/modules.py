@@ -1,8 +1,7 @@
 """Modules table of a recording: memory, GPU time and launches of a neural network's parts."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.analysis.categories import block_categories, live_at
 from gpuviz.analysis.launches import calls_of, durations, stacks_of
@@ -10,19 +9,14 @@ from gpuviz.analysis.peak import peak
 from gpuviz.data.arrays import integer_table, texts
 from gpuviz.data.codes import CATEGORIES, PHASES
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _WORK = ("kernel", "graph")
 
 
-def modules(recording: "RecordingData", device: int | None = None) -> "pa.Table":
+def modules(recording: RecordingData, device: int | None = None) -> pa.Table:
     """Return one row for each module of a neural network, most bytes at the peak first.
 
     A row has what the module does itself, without the modules that it calls. Columns: ``module``
@@ -65,7 +59,7 @@ _ORDER = ("peak_bytes", "forward_ns", "backward_ns", "other_ns", "total_bytes")
 class _Sums:
     """Sums by module, of rows that have call stacks."""
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: RecordingData) -> None:
         stacks = recording.tables["stacks"]
         ids = plain(stacks["id"])
         last = int(ids.max(initial=0))
@@ -80,17 +74,17 @@ class _Sums:
         self._names = list(numbers)
         self._sums = {name: np.zeros(len(numbers), np.int64) for name in _COLUMNS}
 
-    def add(self, name: str, stacks: "NDArray[Any]", values: "NDArray[Any] | None" = None) -> None:
+    def add(self, name: str, stacks: np.ndarray, values: np.ndarray | None = None) -> None:
         """Add values of rows with these call stacks; None counts the rows."""
         counted = np.ones(len(stacks), np.int64) if values is None else values
         np.add.at(self._sums[name], self._module[stacks], counted.astype(np.int64))
 
-    def phases(self, stacks: "NDArray[Any]") -> "NDArray[Any]":
+    def phases(self, stacks: np.ndarray) -> np.ndarray:
         """Return the position in ``PHASES`` of each call stack."""
-        found: NDArray[Any] = self._phase[stacks]
+        found: np.ndarray = self._phase[stacks]
         return found
 
-    def table(self) -> "pa.Table":
+    def table(self) -> pa.Table:
         """Return the modules that have anything, in the order of `_ORDER`, then of their paths."""
         used = np.any([each != 0 for each in self._sums.values()], axis=0)
         # `Table.sort_by` would import pyarrow.compute.
@@ -104,7 +98,7 @@ class _Sums:
         return found.add_column(0, "module", texts([self._names[row] for row in kept.tolist()]))
 
 
-def _add_memory(recording: "RecordingData", device: int | None, sums: _Sums) -> None:
+def _add_memory(recording: RecordingData, device: int | None, sums: _Sums) -> None:
     blocks, categories = block_categories(recording)
     live = live_at(blocks, device, peak(recording, device).time_ns)
     sums.add("peak_bytes", blocks.stack[live], blocks.size[live])
@@ -119,7 +113,7 @@ def _add_memory(recording: "RecordingData", device: int | None, sums: _Sums) -> 
     sums.add("count", stacks)
 
 
-def _add_work(recording: "RecordingData", device: int | None, sums: _Sums) -> None:
+def _add_work(recording: RecordingData, device: int | None, sums: _Sums) -> None:
     activities = recording.tables["activities"]
     kinds = codes(activities["kind"], _KINDS)
     chosen = np.isin(kinds, [_KINDS.index(kind) for kind in _WORK])

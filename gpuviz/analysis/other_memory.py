@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +16,9 @@ from gpuviz.data.columns import codes, distinct, is_among, plain, rows_at
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.manifest import POOL_BYTES
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 # Samples that a track draws.
 _MOST_SAMPLES = 1000
@@ -37,7 +33,7 @@ _ON_DEVICE = [_MEMORIES.index(name) for name in ("device", "array", "managed")]
 _RECORDED = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map", "alloc")]
 
 
-def other_memory_samples(recording: "RecordingData") -> pa.Table:
+def other_memory_samples(recording: RecordingData) -> pa.Table:
     """Return the samples that a track of each device draws, as the table ``other_memory``.
 
     Of many samples it has the largest of as many spans of time; without libraries there are none,
@@ -57,9 +53,7 @@ def other_memory_samples(recording: "RecordingData") -> pa.Table:
     return pa.Table.from_pylist(drawn, schemas()["other_memory"])
 
 
-def other_memory(
-    recording: "RecordingData", by: Literal["library", "time"] = "library"
-) -> "pa.Table":
+def other_memory(recording: RecordingData, by: Literal["library", "time"] = "library") -> pa.Table:
     """Return what was used of devices outside the recorded allocators.
 
     By ``library``: one row for each device and library whose allocations CUPTI has seen, the
@@ -79,7 +73,7 @@ def other_memory(
 
 
 @Once
-def _by_library(recording: "RecordingData") -> "pa.Table":
+def _by_library(recording: RecordingData) -> pa.Table:
     parts = [_by_library(each.recording) for each in processes(recording)]
     if not parts:
         return _changes(recording).by_library()
@@ -88,7 +82,7 @@ def _by_library(recording: "RecordingData") -> "pa.Table":
 
 
 @Once
-def _by_time(recording: "RecordingData") -> "pa.Table":
+def _by_time(recording: RecordingData) -> pa.Table:
     parts = [_by_time(each.recording) for each in processes(recording)]
     if not parts:
         return _samples(recording, _changes(recording))
@@ -99,7 +93,7 @@ def _by_time(recording: "RecordingData") -> "pa.Table":
 class _Changes:
     """Allocations and releases outside the recorded allocators, in the order of their times."""
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: RecordingData) -> None:
         table = recording.tables["memory_operations"]
         self._recording = recording
         is_new = codes(table["operation"], _OPERATIONS) == _OPERATIONS.index("allocation")
@@ -133,12 +127,12 @@ class _Changes:
                 live[device, address] = (size, source)
                 found.append((time, device, size, source, True))
         changes = np.array(found, np.int64).reshape(-1, 5)
-        self.time: NDArray[Any] = changes[:, 0]
-        self.device: NDArray[Any] = changes[:, 1]
-        self.change: NDArray[Any] = changes[:, 2]
+        self.time: np.ndarray = changes[:, 0]
+        self.device: np.ndarray = changes[:, 1]
+        self.change: np.ndarray = changes[:, 2]
         self._library, self._is_allocation = changes[:, 3], changes[:, 4]
 
-    def by_library(self) -> "pa.Table":
+    def by_library(self) -> pa.Table:
         rows: list[dict[str, Any]] = []
         numbers, of_row = np.unique(self._library, return_inverse=True)
         paths = texts(self._recording.tables, np.maximum(numbers, 0))
@@ -171,16 +165,16 @@ class _Changes:
 
 
 @Once
-def _changes(recording: "RecordingData") -> _Changes:
+def _changes(recording: RecordingData) -> _Changes:
     return _Changes(recording)
 
 
 def _arenas_of_jax(
-    recording: "RecordingData",
-    devices: "NDArray[Any]",
-    sizes: "NDArray[Any]",
-    is_new: "NDArray[Any]",
-) -> "NDArray[Any]":
+    recording: RecordingData,
+    devices: np.ndarray,
+    sizes: np.ndarray,
+    is_new: np.ndarray,
+) -> np.ndarray:
     """Return the rows of the single allocations that are as large as JAX says that its arena is."""
     found = []
     for device, stats in recording.manifest.memory_stats.items():
@@ -192,15 +186,15 @@ def _arenas_of_jax(
     return np.array(found, np.int64)
 
 
-def _recorded_addresses(recording: "RecordingData") -> "NDArray[Any]":
+def _recorded_addresses(recording: RecordingData) -> np.ndarray:
     events = recording.tables["memory_events"]
     recorded = np.isin(codes(events["action"], ACTIONS), _RECORDED)
     recorded &= ~np.isin(plain(events["pool"]) // 2, WITHOUT_SEGMENTS)
-    found: NDArray[Any] = distinct(plain(events["address"])[recorded])
+    found: np.ndarray = distinct(plain(events["address"])[recorded])
     return found
 
 
-def _samples(recording: "RecordingData", changes: _Changes) -> "pa.Table":
+def _samples(recording: RecordingData, changes: _Changes) -> pa.Table:
     table = recording.tables["device_memory"]
     device, time, used = (plain(table[name]) for name in ("device", "time", "used"))
     recorded, libraries = np.zeros(len(time), np.int64), np.zeros(len(time), np.int64)
@@ -219,7 +213,7 @@ def _samples(recording: "RecordingData", changes: _Changes) -> "pa.Table":
     return integer_table({"device": device.astype(np.int16)} | columns | {"rest": rest})
 
 
-def _levels_of_allocators(recording: "RecordingData") -> "list[pa.Table]":
+def _levels_of_allocators(recording: RecordingData) -> list[pa.Table]:
     """Return ``memory_levels`` of each recorded allocator: torch's own is beside another one.
 
     One of them may not tell its segments, so that only the levels of each say what it has. RMM's
@@ -238,8 +232,8 @@ def _levels_of_allocators(recording: "RecordingData") -> "list[pa.Table]":
     return found
 
 
-def _at(times: "NDArray[Any]", values: "NDArray[Any]", asked: "NDArray[Any]") -> "NDArray[Any]":
+def _at(times: np.ndarray, values: np.ndarray, asked: np.ndarray) -> np.ndarray:
     """Return the last value at each time; 0 before the first."""
     places = np.searchsorted(times, asked, side="right")
-    found: NDArray[Any] = np.concatenate([[0], values])[places]
+    found: np.ndarray = np.concatenate([[0], values])[places]
     return found

@@ -1,9 +1,10 @@
 """Busy time, overlap of kernels and copies, and causes of idle time."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz import _core
 from gpuviz.analysis.derived_tables import derived
@@ -15,14 +16,7 @@ from gpuviz.analysis.unseen import extent, is_whole, parts
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.once import Once
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 _WHOLE_DEVICE = -1
 # What says where a lane is, and does not add up.
@@ -173,7 +167,7 @@ class Overlap:
 
 
 def overlap(
-    recording: "RecordingData",
+    recording: RecordingData,
     device: int | None = None,
     start: int | None = None,
     end: int | None = None,
@@ -223,7 +217,7 @@ def overlap(
     return _overlap_of(lanes, device)
 
 
-def _overlap_of(lanes: "Sequence[dict[str, int]]", device: int | None) -> Overlap:
+def _overlap_of(lanes: Sequence[dict[str, int]], device: int | None) -> Overlap:
     whole = Overlap(
         tuple(DeviceOverlap(**lane) for lane in lanes if "stream" not in lane),
         tuple(StreamOverlap(**lane) for lane in lanes if "stream" in lane),
@@ -232,12 +226,12 @@ def _overlap_of(lanes: "Sequence[dict[str, int]]", device: int | None) -> Overla
 
 
 @Once
-def whole_overlap(recording: "RecordingData") -> Overlap:
+def whole_overlap(recording: RecordingData) -> Overlap:
     """Return the overlap of all devices in all of their time."""
     return overlap(recording)
 
 
-def _of_processes(recording: "RecordingData", start: int | None, end: int | None) -> Overlap:
+def _of_processes(recording: RecordingData, start: int | None, end: int | None) -> Overlap:
     """Return the overlap within each process; no cause of idle time is in another process."""
     found = [overlap(each.recording, None, start, end) for each in processes(recording)]
     return Overlap(
@@ -246,7 +240,7 @@ def _of_processes(recording: "RecordingData", start: int | None, end: int | None
     )
 
 
-def _of_seen_parts(recording: "RecordingData", window: tuple[int, int]) -> "list[dict[str, int]]":
+def _of_seen_parts(recording: RecordingData, window: tuple[int, int]) -> list[dict[str, int]]:
     """Return the lanes of a window: the sums over the parts in which streams were recorded."""
     sums: dict[tuple[int, int], dict[str, int]] = {}
     unseen_ns = window[1] - window[0]
@@ -278,9 +272,7 @@ def of_device(whole: Overlap, device: int) -> Overlap:
     )
 
 
-def _clipped(
-    activities: "dict[str, NDArray[Any]]", bounds: tuple[int, int]
-) -> "dict[str, NDArray[Any]]":
+def _clipped(activities: dict[str, np.ndarray], bounds: tuple[int, int]) -> dict[str, np.ndarray]:
     """Return the parts of activities within bounds; those that only touch them are left out."""
     time, end = (np.clip(activities[name], *bounds) for name in ("time", "end"))
     kept = (time < end) | (activities["time"] >= activities["end"])
@@ -289,11 +281,11 @@ def _clipped(
 
 
 def _with_causes(
-    lanes: "Sequence[dict[str, int]]",
-    gaps: "pa.Table",
+    lanes: Sequence[dict[str, int]],
+    gaps: pa.Table,
     window: tuple[int, int],
     unseen_ns: int = 0,
-) -> "list[dict[str, int]]":
+) -> list[dict[str, int]]:
     """Return lanes with the causes of ``idle_gaps``, also those without activities, in order.
 
     Idle time that is in no gap has no known cause.
@@ -319,7 +311,7 @@ def _with_causes(
     return [found[key] for key in sorted(found)]
 
 
-def _key(lane: "Mapping[str, int]") -> tuple[int, int]:
+def _key(lane: Mapping[str, int]) -> tuple[int, int]:
     return lane["device"], lane.get("stream", _WHOLE_DEVICE)
 
 

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +9,7 @@ import pyarrow as pa
 from gpuviz._core import lifetimes, pack
 from gpuviz.data.arrays import integer_table
 from gpuviz.data.columns import plain, rows_at
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ class Packing:
     lower_bound: int
     upper_bound: int
     load_time_ns: int
-    blocks: "pa.Table"
+    blocks: pa.Table
 
     @property
     def is_optimal(self) -> bool:
@@ -53,7 +50,7 @@ class Packing:
         return self.upper_bound / self.lower_bound - 1 if self.lower_bound else 0.0
 
     @property
-    def load_blocks(self) -> "pa.Table":
+    def load_blocks(self) -> pa.Table:
         """The rows of ``blocks`` that exist at the maximum of active bytes, largest first.
 
         Their sizes add up to ``lower_bound``: they are why no packing needs fewer bytes.
@@ -62,7 +59,7 @@ class Packing:
 
 
 def packing(
-    recording: "RecordingData",
+    recording: RecordingData,
     device: int | None = None,
     *,
     seconds: float = 10.0,

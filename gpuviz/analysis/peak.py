@@ -1,7 +1,6 @@
 """Time and size of the memory peak."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,11 +9,7 @@ from gpuviz.analysis.initial_state import initial_state
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.analysis.processes import part_of_device
 from gpuviz.data.once import Once
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +29,7 @@ class Peak:
     device: int | None
 
 
-def peak(recording: "RecordingData", device: int | None = None) -> Peak:
+def peak(recording: RecordingData, device: int | None = None) -> Peak:
     """Return the peak of allocated bytes on a device, or on all devices together.
 
     Raises:
@@ -50,13 +45,13 @@ def peak(recording: "RecordingData", device: int | None = None) -> Peak:
 
 
 @Once
-def _peaks(_: "RecordingData") -> dict[int, Peak]:
+def _peaks(_: RecordingData) -> dict[int, Peak]:
     """Return the known peaks of a recording's devices."""
     return {}
 
 
 def peak_and_state(
-    recording: "RecordingData", device: int | None = None
+    recording: RecordingData, device: int | None = None
 ) -> tuple[Peak, MemoryState | None]:
     """Return the peak, and the state of memory then.
 
@@ -77,7 +72,7 @@ def peak_and_state(
     return Peak(time, allocated, reserved, device), state
 
 
-def _peak_of_levels(recording: "RecordingData", device: int | None) -> Peak:
+def _peak_of_levels(recording: RecordingData, device: int | None) -> Peak:
     """Return the peak if the events of several devices are interleaved out of order."""
     table = memory_levels(recording)
     there = initial_state(recording).devices()
@@ -101,13 +96,13 @@ def _peak_of_levels(recording: "RecordingData", device: int | None) -> Peak:
     return Peak(time, int(allocated[row]), int(reserved[row]), device)
 
 
-def _moments(values: "NDArray[Any]", devices: "NDArray[Any]", first: int) -> "NDArray[Any]":
+def _moments(values: np.ndarray, devices: np.ndarray, first: int) -> np.ndarray:
     """Return the sums over devices: before the events, then after each event."""
     sums = np.concatenate([np.zeros(1, values.dtype), _sum_over_devices(values, devices)])
     return sums[first:]
 
 
-def _sum_over_devices(values: "NDArray[Any]", devices: "NDArray[Any]") -> "NDArray[Any]":
+def _sum_over_devices(values: np.ndarray, devices: np.ndarray) -> np.ndarray:
     changes = np.zeros_like(values)
     present = np.unique(devices)
     if len(present) == 1:

@@ -1,7 +1,6 @@
 """Copies between GPUs, each once, with the stream it was issued on."""
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,15 +8,7 @@ from gpuviz.analysis.calls import HALVES
 from gpuviz.analysis.launches import calls_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
-from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    Tables = Mapping[str, pa.Table]
+from gpuviz.data.tables import DICTIONARIES, Tables
 
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _OUT, _INTO = (_COPY_KINDS.index(name) for name in HALVES)
@@ -40,31 +31,31 @@ class PeerCopies:
         end: When it ended, at the destination.
     """
 
-    activity: "NDArray[Any]"
-    arrival: "NDArray[Any]"
-    call: "NDArray[Any]"
-    stream: "NDArray[Any]"
-    device: "NDArray[Any]"
-    source: "NDArray[Any]"
-    destination: "NDArray[Any]"
-    time: "NDArray[Any]"
-    end: "NDArray[Any]"
+    activity: np.ndarray
+    arrival: np.ndarray
+    call: np.ndarray
+    stream: np.ndarray
+    device: np.ndarray
+    source: np.ndarray
+    destination: np.ndarray
+    time: np.ndarray
+    end: np.ndarray
 
     def __len__(self) -> int:
         return len(self.activity)
 
-    def among(self, chosen: "NDArray[Any]") -> "PeerCopies":
+    def among(self, chosen: np.ndarray) -> "PeerCopies":
         """Return the chosen copies."""
         return PeerCopies(**{each.name: getattr(self, each.name)[chosen] for each in fields(self)})
 
     @property
-    def is_staged(self) -> "NDArray[Any]":
+    def is_staged(self) -> np.ndarray:
         """Whether each goes through the host."""
-        found: NDArray[Any] = self.arrival >= 0
+        found: np.ndarray = self.arrival >= 0
         return found
 
 
-def peer_copies(tables: "Tables") -> PeerCopies:
+def peer_copies(tables: Tables) -> PeerCopies:
     """Return the copies between GPUs. In part of a recording, halves without the other are left."""
     activities = tables["activities"]
     source, destination, ran_on = (

@@ -1,6 +1,6 @@
 """Streams at both ends of each copy between devices, as columns of the table ``peer_copies``."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -8,19 +8,12 @@ from gpuviz.analysis.peer_copies import peer_copies
 from gpuviz.analysis.stream_waits import stream_waits
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    Tables = Mapping[str, pa.Table]
+from gpuviz.data.tables import Tables
 
 _LIMIT = 2**60
 
 
-def peer_copy_streams(tables: "Tables") -> "dict[str, Any]":
+def peer_copy_streams(tables: Tables) -> dict[str, Any]:
     """Return each copy between devices, with the streams at both of its ends."""
     copies = peer_copies(tables)
     stream = copies.stream
@@ -56,7 +49,7 @@ def peer_copy_streams(tables: "Tables") -> "dict[str, Any]":
     }
 
 
-def _devices_of_streams(tables: "Tables") -> "NDArray[Any]":
+def _devices_of_streams(tables: Tables) -> np.ndarray:
     """Return the device of the stream of each row of ``synchronizations``.
 
     CUPTI's device is that of the current context, which may be another one.
@@ -68,8 +61,8 @@ def _devices_of_streams(tables: "Tables") -> "NDArray[Any]":
 
 
 def _in_order(
-    calls: "NDArray[Any]", streams: "NDArray[Any]", chosen: "NDArray[Any]"
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+    calls: np.ndarray, streams: np.ndarray, chosen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return chosen calls that are known, in order, and their streams."""
     rows = np.flatnonzero(chosen & (calls != 0))
     rows = rows[np.argsort(calls[rows], kind="stable")]

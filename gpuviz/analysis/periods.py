@@ -1,12 +1,8 @@
 """Detection of a period in a sequence of numbers that may have odd elements."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Of the elements of all repetitions, those that may be missing or added.
 MOST_DEVIATION = 0.05
@@ -44,13 +40,13 @@ class Repeats:
         usual: The number of the first usual repetition.
     """
 
-    starts: "NDArray[Any]"
+    starts: np.ndarray
     end: int
     length: int
     usual: int
 
 
-def repeats(elements: "NDArray[Any]", *, fewest: int) -> Repeats | None:
+def repeats(elements: np.ndarray, *, fewest: int) -> Repeats | None:
     """Return the repetitions of the shortest period in most of a sequence; None without one.
 
     An element that only follows itself is no period: a loop around it is.
@@ -84,7 +80,7 @@ def repeats(elements: "NDArray[Any]", *, fewest: int) -> Repeats | None:
     return Repeats(starts, end, length, around.usual)
 
 
-def _is_better(around: Repeats, edges: "NDArray[Any]", found: Repeats | None) -> bool:
+def _is_better(around: Repeats, edges: np.ndarray, found: Repeats | None) -> bool:
     """Return whether repetitions of runs are a loop within other repetitions, or around them.
 
     In a loop of which every element occurs several times in a round, only a run of them begins one.
@@ -101,7 +97,7 @@ def _is_better(around: Repeats, edges: "NDArray[Any]", found: Repeats | None) ->
     return is_within and covered >= _AS_OFTEN * _covered(found)
 
 
-def repeats_around(elements: "NDArray[Any]", inner: Repeats, *, fewest: int) -> Repeats | None:
+def repeats_around(elements: np.ndarray, inner: Repeats, *, fewest: int) -> Repeats | None:
     """Return the repetitions that each have several of others, and more; None without them.
 
     Args:
@@ -116,7 +112,7 @@ def repeats_around(elements: "NDArray[Any]", inner: Repeats, *, fewest: int) -> 
     return _Sequence(elements).from_starts(firsts, fewest)
 
 
-def further_elements(elements: "NDArray[Any]", found: Repeats) -> "NDArray[Any]":
+def further_elements(elements: np.ndarray, found: Repeats) -> np.ndarray:
     """Return the places of elements that repetitions have after those of the usual one.
 
     Empty if any repetition does not begin with the elements of the usual one.
@@ -128,7 +124,7 @@ def further_elements(elements: "NDArray[Any]", found: Repeats) -> "NDArray[Any]"
     is_further = np.ones(found.end, bool)
     is_further[: found.starts[0]] = False
     is_further[places.reshape(-1)] = False
-    further: NDArray[Any] = np.flatnonzero(is_further)
+    further: np.ndarray = np.flatnonzero(is_further)
     return further
 
 
@@ -158,7 +154,7 @@ def _shortest(sequence: "_Sequence", fewest: int) -> Repeats | None:
     return best
 
 
-def _with_known(kinds: "NDArray[Any]", begin: int, end: int) -> slice:
+def _with_known(kinds: np.ndarray, begin: int, end: int) -> slice:
     """Return a part of a sequence with what is beside it and of a kind that is in it, too."""
     others = np.flatnonzero(~np.isin(kinds, kinds[begin:end]))
     before, after = others[others < begin], others[others >= end]
@@ -174,7 +170,7 @@ def _covered(found: Repeats) -> int:
 class _Sequence:
     """A sequence whose parts can be compared by a hash."""
 
-    def __init__(self, elements: "NDArray[Any]") -> None:
+    def __init__(self, elements: np.ndarray) -> None:
         self._elements = elements
         random = np.random.default_rng(0)
         self.counts = np.bincount(elements)
@@ -199,7 +195,7 @@ class _Sequence:
         last = int(self._ends[element])
         return self.from_starts(self._order[last - int(self.counts[element]) : last], fewest)
 
-    def from_starts(self, starts: "NDArray[Any]", fewest: int) -> Repeats | None:
+    def from_starts(self, starts: np.ndarray, fewest: int) -> Repeats | None:
         """Return the repetitions that begin at some places, ascending, if they are."""
         if len(starts) < fewest:
             return None
@@ -261,7 +257,7 @@ class _Sequence:
             starts, end = np.append(starts, end), end + length
         return Repeats(starts, end, length, found.usual)
 
-    def _last_kind(self, start: int, kinds: "NDArray[Any]", lengths: "NDArray[Any]") -> int | None:
+    def _last_kind(self, start: int, kinds: np.ndarray, lengths: np.ndarray) -> int | None:
         """Return the kind of the last repetition, which anything may follow; None without one."""
         for kind in np.argsort(-lengths, kind="stable").tolist():
             end = start + int(lengths[kind])
@@ -271,9 +267,9 @@ class _Sequence:
                     return int(kind)
         return None
 
-    def _hashes(self, starts: "NDArray[Any]", ends: "NDArray[Any]") -> "NDArray[Any]":
-        hashes: NDArray[Any] = (self._sums[ends] - self._sums[starts]) * self._unscaled[starts]
+    def _hashes(self, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        hashes: np.ndarray = (self._sums[ends] - self._sums[starts]) * self._unscaled[starts]
         return hashes
 
-    def _counts(self, start: int, end: int) -> "NDArray[Any]":
+    def _counts(self, start: int, end: int) -> np.ndarray:
         return np.bincount(self._elements[start:end], minlength=len(self.counts))

@@ -1,6 +1,6 @@
 """When a training program was in a forward pass, a backward pass or a step of an optimizer."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +11,8 @@ from gpuviz.data.codes import ALL_RANGE_KINDS, PHASES
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _OTHER, _FORWARD, _BACKWARD, _OPTIMIZER = range(len(PHASES))
 _KIND = np.array([ALL_RANGE_KINDS.index(phase or "range") for phase in PHASES], np.int8)
@@ -35,13 +31,13 @@ class PhasedWork(NamedTuple):
         phase: The position in ``PHASES`` of the part of a training step that it belongs to.
     """
 
-    begin: "NDArray[Any]"
-    end: "NDArray[Any]"
-    thread: "NDArray[Any]"
-    phase: "NDArray[Any]"
+    begin: np.ndarray
+    end: np.ndarray
+    thread: np.ndarray
+    phase: np.ndarray
 
     @classmethod
-    def of(cls, recording: "RecordingData") -> Self:
+    def of(cls, recording: RecordingData) -> Self:
         """Return the work of a recording."""
         events, calls = recording.tables["memory_events"], recording.tables["api_calls"]
         events = events.slice(recording.manifest.initial_events)
@@ -54,20 +50,20 @@ class PhasedWork(NamedTuple):
         phase = phases_of(recording.tables, stack[order])
         return cls(begin[order], np.maximum(begin, end)[order], thread[order], phase)
 
-    def at(self, rows: "NDArray[Any]") -> Self:
+    def at(self, rows: np.ndarray) -> Self:
         """Return some of the work."""
         return type(self)(*(column[rows] for column in self))
 
-    def begins_of(self, phase: int) -> "NDArray[Any]":
+    def begins_of(self, phase: int) -> np.ndarray:
         """Return when parts of a step of a phase began: its work that follows another phase's."""
         known = self.at(np.flatnonzero(self.phase != _OTHER))
         is_chosen = known.phase == phase
-        begins: NDArray[Any] = known.begin[is_chosen & ~np.append(False, is_chosen[:-1])]
+        begins: np.ndarray = known.begin[is_chosen & ~np.append(False, is_chosen[:-1])]
         return begins
 
 
 @Once
-def phase_rows(recording: "RecordingData") -> "pa.Table":
+def phase_rows(recording: RecordingData) -> pa.Table:
     """Return the table ``phases`` of `gpuviz.data.conclusions`."""
     parts = [each.recording for each in processes(recording)] or [recording]
     schema = schemas()["phases"]
@@ -81,12 +77,12 @@ def phase_rows(recording: "RecordingData") -> "pa.Table":
     return pa.concat_tables(tables)
 
 
-def _next_id(recording: "RecordingData") -> int:
+def _next_id(recording: RecordingData) -> int:
     """Return the id after those of all ranges."""
     return int(plain(recording.tables["ranges"]["id"]).max(initial=0)) + 1
 
 
-def _of_process(recording: "RecordingData") -> PhasedWork:
+def _of_process(recording: RecordingData) -> PhasedWork:
     """Return the time from the first to the last work of each phase, without a break between.
 
     Work of another phase ends a phase, and so does work of the training's thread that belongs to
@@ -113,9 +109,7 @@ def _of_process(recording: "RecordingData") -> PhasedWork:
     return found.at(np.flatnonzero(kept))
 
 
-def _recorded_parts(
-    recording: "RecordingData", times: "NDArray[Any]"
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+def _recorded_parts(recording: RecordingData, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return a number that is equal within a part, and whether calls were recorded in it."""
     spans = recording.tables["unrecorded_spans"]
     begin, end = plain(spans["time"]), plain(spans["end"])
@@ -124,7 +118,7 @@ def _recorded_parts(
     return begun + ended, begun == ended
 
 
-def _table(recording: "RecordingData", found: PhasedWork, ids: "NDArray[Any]") -> "pa.Table":
+def _table(recording: RecordingData, found: PhasedWork, ids: np.ndarray) -> pa.Table:
     kinds = pa.DictionaryArray.from_arrays(pa.array(_KIND[found.phase]), pa.array(ALL_RANGE_KINDS))
     columns = {
         "id": ids,
@@ -139,7 +133,7 @@ def _table(recording: "RecordingData", found: PhasedWork, ids: "NDArray[Any]") -
     return pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
 
 
-def _parents(recording: "RecordingData", found: PhasedWork) -> list[int]:
+def _parents(recording: RecordingData, found: PhasedWork) -> list[int]:
     """Return the id of the innermost range around each phase; 0 if there is none."""
     ranges = recording.tables["ranges"]
     own = np.flatnonzero(plain(ranges["thread"]) == found.thread[0])

@@ -1,19 +1,11 @@
 """Which pools belong to whose allocator, from the table ``pools``."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz import _core
 from gpuviz.data.columns import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.data.manifest import Manifest
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import Tables
 
 # The owner of the pool of torch's own allocator; those of its private pools follow.
 TORCH_OWNER = _core.torch_pool_owner()
@@ -25,31 +17,31 @@ JAX_OWNER = _core.jax_pool_owner()
 WITHOUT_SEGMENTS = (RMM_OWNER, JAX_OWNER)
 
 
-def private_pools(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
+def private_pools(tables: Tables) -> np.ndarray:
     """Return the ids of private pools, such as those of graphs."""
     pools = tables["pools"]
-    ids: NDArray[Any] = plain(pools["id"])[
+    ids: np.ndarray = plain(pools["id"])[
         ~np.isin(plain(pools["owner"]), (0, TORCH_OWNER, *WITHOUT_SEGMENTS))
     ]
     return ids
 
 
-def is_torchs(pools: "NDArray[Any]") -> "NDArray[Any]":
+def is_torchs(pools: np.ndarray) -> np.ndarray:
     """Return whether pools, given by their ids, are torch's own."""
-    of_torch: NDArray[Any] = pools // 2 >= TORCH_OWNER
+    of_torch: np.ndarray = pools // 2 >= TORCH_OWNER
     return of_torch
 
 
-def are_of(pools: "NDArray[Any]", *, torch: bool) -> "NDArray[Any]":
+def are_of(pools: np.ndarray, *, torch: bool) -> np.ndarray:
     """Return whether pools, given by their ids, are torch's own, or those of the other allocator.
 
     Blocks of RMM's memory resources and of JAX are of neither.
     """
-    found: NDArray[Any] = is_torchs(pools) if torch else pools // 2 < min(WITHOUT_SEGMENTS)
+    found: np.ndarray = is_torchs(pools) if torch else pools // 2 < min(WITHOUT_SEGMENTS)
     return found
 
 
-def allocator_beside(tables: "Mapping[str, pa.Table]") -> str:
+def allocator_beside(tables: Tables) -> str:
     """Return whose allocator has used a device too, in words; empty without one."""
     owners = plain(tables["pools"]["owner"])
     if (owners >= TORCH_OWNER).any():
@@ -59,7 +51,7 @@ def allocator_beside(tables: "Mapping[str, pa.Table]") -> str:
     return "RMM's memory resource" if (owners == RMM_OWNER).any() else ""
 
 
-def cache_of(manifest: "Manifest", *, of_torch: bool) -> tuple[str, str]:
+def cache_of(manifest: Manifest, *, of_torch: bool) -> tuple[str, str]:
     """Return the name of torch's own allocator or of the other one, and what releases its cache."""
     if of_torch:
         return "PyTorch", "torch.cuda.empty_cache()"

@@ -6,7 +6,6 @@ XLA compile.
 """
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,13 +20,9 @@ from gpuviz.data.call_stacks import IMPORT_SYSTEM
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 # In the order in which time that is several of them counts.
 PREPARATIONS = ("compilation", "module loading", "imports", "first use")
@@ -38,7 +33,7 @@ _RANGES = DICTIONARIES["ranges", "kind"]
 _LOAD = re.compile(r"cu(Module|Library|Link)")
 
 
-def preparations(recording: "RecordingData", thread: int) -> tuple[Intervals, ...]:
+def preparations(recording: RecordingData, thread: int) -> tuple[Intervals, ...]:
     """Return when a thread prepared, for each of `PREPARATIONS`; they may overlap.
 
     A compilation is that of CuPy, Numba or XLA, with JAX's tracing before it; that of XLA is also
@@ -82,7 +77,7 @@ def preparations(recording: "RecordingData", thread: int) -> tuple[Intervals, ..
 
 
 @Once
-def prepares(recording: "RecordingData") -> "NDArray[Any]":
+def prepares(recording: RecordingData) -> np.ndarray:
     """Return whether each row of ``api_calls`` belongs to the preparation of a kernel.
 
     So do all calls of a thread up to the launch of a kernel, if one of them loads code, launches
@@ -96,7 +91,7 @@ def prepares(recording: "RecordingData") -> "NDArray[Any]":
 
 
 @Once
-def launch_runs(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any]]":
+def launch_runs(recording: RecordingData) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of ``api_calls`` by thread and time, and the number of the run of each.
 
     A run ends with the launch of a kernel, or with the last call of a thread; in a thread that
@@ -114,9 +109,7 @@ def launch_runs(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any]
     return order, run
 
 
-def _from_load_to_launch(
-    recording: "RecordingData", thread: int
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+def _from_load_to_launch(recording: RecordingData, thread: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the first load of each run of a thread's calls, and the last call in its line."""
     calls = recording.tables["api_calls"]
     order, run = launch_runs(recording)
@@ -134,7 +127,7 @@ def _from_load_to_launch(
     return order[first], order[last]
 
 
-def _imports(recording: "RecordingData", thread: int) -> Intervals:
+def _imports(recording: RecordingData, thread: int) -> Intervals:
     """Return when a thread imported modules, as far as it was sampled."""
     samples = recording.tables["host_samples"]
     rows = np.flatnonzero(plain(samples["thread"]) == thread)
@@ -145,7 +138,7 @@ def _imports(recording: "RecordingData", thread: int) -> Intervals:
     return Intervals(plain(samples["time"])[rows], plain(samples["end"])[rows])
 
 
-def _is_import(recording: "RecordingData", stack: int) -> bool:
+def _is_import(recording: RecordingData, stack: int) -> bool:
     """Return whether Python's import system is between the program's line and what runs."""
     for frame in recording.call_stacks.frames(stack):
         if frame.filename == IMPORT_SYSTEM:
@@ -156,14 +149,14 @@ def _is_import(recording: "RecordingData", stack: int) -> bool:
 
 
 @Once
-def loads_code(recording: "RecordingData") -> "NDArray[Any]":
+def loads_code(recording: RecordingData) -> np.ndarray:
     """Return whether each call loads code."""
     names = plain(recording.tables["api_calls"]["name"])
     return are_named(recording.tables, names, _LOAD.match)
 
 
 @Once
-def is_of_loads(recording: "RecordingData") -> "NDArray[Any]":
+def is_of_loads(recording: RecordingData) -> np.ndarray:
     """Return whether each call is of a line that loads code before the launch that follows."""
     calls = recording.tables["api_calls"]
     order, run = launch_runs(recording)
@@ -174,25 +167,25 @@ def is_of_loads(recording: "RecordingData") -> "NDArray[Any]":
     return found
 
 
-def launches_work(recording: "RecordingData") -> "NDArray[Any]":
+def launches_work(recording: RecordingData) -> np.ndarray:
     """Return whether each call launches anything."""
     launched = plain(recording.tables["activities"]["correlation"])
     calls = plain(recording.tables["api_calls"]["correlation"])
-    found: NDArray[Any] = np.isin(calls, launched[launched != 0])
+    found: np.ndarray = np.isin(calls, launched[launched != 0])
     return found
 
 
-def _launches_kernel(recording: "RecordingData") -> "NDArray[Any]":
+def _launches_kernel(recording: RecordingData) -> np.ndarray:
     """Return whether each call launches a kernel or a graph."""
     activities = recording.tables["activities"]
     is_kernel = codes(activities["kind"], DICTIONARIES["activities", "kind"]) == _KERNEL
     launched = plain(activities["correlation"])[is_kernel]
     calls = plain(recording.tables["api_calls"]["correlation"])
-    found: NDArray[Any] = first_rows(launched, calls) >= 0
+    found: np.ndarray = first_rows(launched, calls) >= 0
     return found
 
 
-def follows_compilation(recording: "RecordingData") -> "NDArray[Any]":
+def follows_compilation(recording: RecordingData) -> np.ndarray:
     """Return whether a kernel was compiled or loaded between each call and the previous one."""
     table = compilations(recording)
     times, threads = plain(table["time"]), plain(table["thread"])
@@ -208,12 +201,12 @@ def follows_compilation(recording: "RecordingData") -> "NDArray[Any]":
 
 
 @Once
-def _launches_first(recording: "RecordingData") -> "NDArray[Any]":
+def _launches_first(recording: RecordingData) -> np.ndarray:
     """Return whether each call launches the first kernel of a name."""
     activities = recording.tables["activities"]
     names, launched = plain(activities["name"]), plain(activities["correlation"])
     order = np.argsort(plain(activities["time"]), kind="stable")
     first = order[numbered(names[order])[1]]
     calls = plain(recording.tables["api_calls"]["correlation"])
-    found: NDArray[Any] = first_rows(launched[first[names[first] != 0]], calls) >= 0
+    found: np.ndarray = first_rows(launched[first[names[first] != 0]], calls) >= 0
     return found

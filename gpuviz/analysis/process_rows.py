@@ -1,17 +1,14 @@
 """Which rows of a merged recording are those of each process."""
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise, starmap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.data.columns import plain, rows_at
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
+from gpuviz.data.tables import Tables
 
 # Not about one process, or about all.
 _WHOLE = ("strings", "frames", "stacks", "launch_configurations", "pools", "clock_snapshots")
@@ -25,9 +22,7 @@ class ProcessRows:
         processes: The rows of ``processes``.
     """
 
-    def __init__(
-        self, tables: "Mapping[str, pa.Table]", processes: "Sequence[Mapping[str, Any]]"
-    ) -> None:
+    def __init__(self, tables: Tables, processes: Sequence[Mapping[str, Any]]) -> None:
         self._tables = tables
         self._count = len(processes)
         self._device, self._thread = (_Owners(name, processes) for name in ("devices", "threads"))
@@ -36,18 +31,18 @@ class ProcessRows:
         )
         self._found = {name: self._split(name) for name in tables if name not in _WHOLE}
 
-    def rows(self, process: int) -> "dict[str, NDArray[Any]]":
+    def rows(self, process: int) -> dict[str, np.ndarray]:
         """Return the numbers of the rows of a process, by table."""
         return {name: rows[process] for name, (_, rows) in self._found.items()}
 
-    def tables(self, process: int) -> "dict[str, pa.Table]":
+    def tables(self, process: int) -> dict[str, pa.Table]:
         """Return the tables of a process, with those that are about all."""
         return {
             name: self._found[name][0][process] if name in self._found else table
             for name, table in self._tables.items()
         }
 
-    def _split(self, name: str) -> "tuple[list[pa.Table], list[NDArray[Any]]]":
+    def _split(self, name: str) -> tuple[list[pa.Table], list[np.ndarray]]:
         table = self._tables[name]
         owners = self._owners(name, table)
         is_ordered = bool((owners[1:] >= owners[:-1]).all())
@@ -60,7 +55,7 @@ class ProcessRows:
             [order[each] for each in spans],
         )
 
-    def _owners(self, name: str, table: "pa.Table") -> "NDArray[Any]":
+    def _owners(self, name: str, table: pa.Table) -> np.ndarray:
         """Return the process of each row by its position; -1 for none."""
         columns = table.schema.names
         found = np.full(table.num_rows, -1)
@@ -83,12 +78,12 @@ class ProcessRows:
 class _Owners:
     """The process of each device or thread."""
 
-    def __init__(self, name: str, processes: "Sequence[Mapping[str, Any]]") -> None:
+    def __init__(self, name: str, processes: Sequence[Mapping[str, Any]]) -> None:
         owner = {each: number for number, row in enumerate(processes) for each in row[name]}
         self._ids = np.array(sorted(owner), np.int64)
         self._owner = np.array([owner[each] for each in self._ids.tolist()], np.int64)
 
-    def of(self, ids: "NDArray[Any]") -> "NDArray[Any]":
+    def of(self, ids: np.ndarray) -> np.ndarray:
         if not len(self._ids):
             return np.full(len(ids), -1)
         place = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
@@ -98,7 +93,7 @@ class _Owners:
 class _Ranges:
     """The process of each correlation or address, which have a range in each process."""
 
-    def __init__(self, name: str, processes: "Sequence[Mapping[str, Any]]") -> None:
+    def __init__(self, name: str, processes: Sequence[Mapping[str, Any]]) -> None:
         known = sorted(
             (row[f"first_{name}"], row[f"last_{name}"], number)
             for number, row in enumerate(processes)
@@ -108,7 +103,7 @@ class _Ranges:
         self._last = np.array([last for _, last, _ in known], np.uint64)
         self._owner = np.array([number for *_, number in known], np.int64)
 
-    def of(self, values: "NDArray[Any]") -> "NDArray[Any]":
+    def of(self, values: np.ndarray) -> np.ndarray:
         if not len(self._first):
             return np.full(len(values), -1)
         place = np.searchsorted(self._first, values.astype(np.uint64), side="right") - 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +14,8 @@ from gpuviz.data.columns import plain
 from gpuviz.data.derived import OF_ROWS, ROWS
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.once import Once
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.tables import Tables
 
 # The class of a recording, which its parts have too.
 R_co = TypeVar("R_co", bound="RecordingData", covariant=True)
@@ -47,11 +44,11 @@ class Process(Generic[R_co]):
     devices: Mapping[int, int]
     clock_error: int
     recording: R_co
-    rows: "Mapping[str, NDArray[Any]]"
+    rows: Mapping[str, np.ndarray]
 
 
 @Once
-def processes(recording: "RecordingData") -> "tuple[Process[RecordingData], ...]":
+def processes(recording: RecordingData) -> tuple[Process[RecordingData], ...]:
     """Return the processes of a merged recording; none of a recording of one process."""
     rows = recording.tables["processes"].to_pylist()
     if not rows:
@@ -64,7 +61,7 @@ def processes(recording: "RecordingData") -> "tuple[Process[RecordingData], ...]
 
 
 @Once
-def device_names(recording: "RecordingData") -> dict[int, str]:
+def device_names(recording: RecordingData) -> dict[int, str]:
     """Return what the devices of a merged recording are called, such as ``rank 3 GPU 0``."""
     names = {}
     for row in recording.tables["processes"].to_pylist():
@@ -74,8 +71,8 @@ def device_names(recording: "RecordingData") -> dict[int, str]:
 
 
 def derive_by_process(
-    recording: "RecordingData", name: str, window: "tuple[int, int] | None"
-) -> "pa.Table":
+    recording: RecordingData, name: str, window: tuple[int, int] | None
+) -> pa.Table:
     """Return a derived table, or its part in a window: nothing is classified across processes.
 
     Only rows are found in all of them, because ids and addresses of processes differ.
@@ -95,19 +92,19 @@ def derive_by_process(
     return pa.concat_tables(parts).combine_chunks()
 
 
-def _of_whole(rows: "NDArray[Any]", of_process: "NDArray[Any]") -> "NDArray[Any]":
+def _of_whole(rows: np.ndarray, of_process: np.ndarray) -> np.ndarray:
     """Return rows of a process as those of the merged recording; -1 stays."""
-    found: NDArray[Any] = np.append(of_process, -1)[rows]
+    found: np.ndarray = np.append(of_process, -1)[rows]
     return found
 
 
-def part_of_device(recording: "RecordingData", device: int) -> "RecordingData":
+def part_of_device(recording: RecordingData, device: int) -> RecordingData:
     """Return the part of the process that used a device; the recording itself if it has one."""
     of_device = (each for each in processes(recording) if device in each.devices)
     return next((each.recording for each in of_device), recording)
 
 
-def _by_device(recording: "RecordingData") -> "dict[int, dict[str, dict[Any, Any]]]":
+def _by_device(recording: RecordingData) -> dict[int, dict[str, dict[Any, Any]]]:
     """Return the manifest's facts about each device."""
     found: dict[int, dict[str, dict[Any, Any]]] = {}
     for name in _FACTS:
@@ -119,12 +116,12 @@ def _by_device(recording: "RecordingData") -> "dict[int, dict[str, dict[Any, Any
 
 
 def _process(
-    recording: "RecordingData",
+    recording: RecordingData,
     row: Mapping[str, Any],
-    tables: "Mapping[str, pa.Table]",
-    rows: "Mapping[str, NDArray[Any]]",
-    by_device: "Mapping[int, Mapping[str, dict[Any, Any]]]",
-) -> "Process[RecordingData]":
+    tables: Tables,
+    rows: Mapping[str, np.ndarray],
+    by_device: Mapping[int, Mapping[str, dict[Any, Any]]],
+) -> Process[RecordingData]:
     facts: dict[str, dict[Any, Any]] = {name: {} for name in _FACTS}
     for device in row["devices"]:
         for name, of_device in by_device.get(device, {}).items():
@@ -143,10 +140,10 @@ def _process(
 
 
 def _manifest(
-    recording: "RecordingData",
+    recording: RecordingData,
     row: Mapping[str, Any],
-    rows: "Mapping[str, NDArray[Any]]",
-    facts: "Mapping[str, dict[Any, Any]]",
+    rows: Mapping[str, np.ndarray],
+    facts: Mapping[str, dict[Any, Any]],
 ) -> Manifest:
     whole = recording.manifest
     try:

@@ -1,15 +1,12 @@
 """Sentences on what the rows of `gpuviz.Recording.what_if` mean for a program."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from gpuviz.analysis.allocator_settings import known_settings, line_to_use
 from gpuviz.analysis.torch_alone import by_torch_alone
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.quantities import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gpuviz.data.recording_data import RecordingData
 
 _DEFAULT = "PyTorch's defaults"
 # A setting is recommended only if it saves this share of the reserved bytes.
@@ -36,7 +33,7 @@ def name_of(settings: str) -> str:
 
 
 def recommendation(
-    recording: "RecordingData", rows: "Sequence[dict[str, Any]]", *, moved: bool = False
+    recording: RecordingData, rows: Sequence[dict[str, Any]], *, moved: bool = False
 ) -> Recommendation | None:
     """Return which settings need the least memory; None if no others are worth it.
 

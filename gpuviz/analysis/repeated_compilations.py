@@ -1,7 +1,8 @@
 """Kernels and functions that were compiled again and again."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,13 +14,7 @@ from gpuviz.analysis.tracing import tracing
 from gpuviz.analysis.xla import runs_operation, threads_of_xla
 from gpuviz.data.columns import plain
 from gpuviz.data.once import Once
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 # Numba compiles a kernel for each combination of types, which are few.
 _COMPILERS = (CUPY, XLA)
@@ -43,13 +38,13 @@ class RepeatedCompilation(NamedTuple):
             on several; of CuPy's, the first kernel.
     """
 
-    rows: "NDArray[Any]"
+    rows: np.ndarray
     compiler: str
     is_alike: bool
 
 
 @Once
-def repeated_compilations(recording: "RecordingData") -> tuple[RepeatedCompilation, ...]:
+def repeated_compilations(recording: RecordingData) -> tuple[RepeatedCompilation, ...]:
     """Return what was compiled again and again.
 
     That is a name of the program's own kernels for CuPy, or of functions of XLA, that a line has
@@ -61,7 +56,7 @@ def repeated_compilations(recording: "RecordingData") -> tuple[RepeatedCompilati
     return tuple(_repeated(recording))
 
 
-def times_of_repeated_compilations(recording: "RecordingData", thread: int) -> Intervals:
+def times_of_repeated_compilations(recording: RecordingData, thread: int) -> Intervals:
     """Return when a thread waited for what had been compiled before, also in other threads."""
     compiled = compilations(recording)
     waiting = threads_of_xla(recording).get(thread, thread)
@@ -72,7 +67,7 @@ def times_of_repeated_compilations(recording: "RecordingData", thread: int) -> I
     return Intervals(begin, begin + length).joined(tracing(recording, rows))
 
 
-def _repeated(recording: "RecordingData") -> "Iterator[RepeatedCompilation]":
+def _repeated(recording: RecordingData) -> Iterator[RepeatedCompilation]:
     table = compilations(recording)
     sites, is_counted = table["site"].to_pylist(), _are_counted(recording)
     compiled: dict[tuple[str, str], list[int]] = {}
@@ -95,13 +90,13 @@ def _repeated(recording: "RecordingData") -> "Iterator[RepeatedCompilation]":
             yield RepeatedCompilation(rows, compiler, is_alike=False)
 
 
-def _often_on_a_line(rows: "NDArray[Any]", sites: list[str]) -> "NDArray[Any]":
+def _often_on_a_line(rows: np.ndarray, sites: list[str]) -> np.ndarray:
     """Return those of some rows of which their line has at least eight."""
     counts = Counter(sites[each] for each in rows.tolist())
     return np.array([each for each in rows.tolist() if counts[sites[each]] >= _FEWEST], np.int64)
 
 
-def _are_counted(recording: "RecordingData") -> "NDArray[Any]":
+def _are_counted(recording: RecordingData) -> np.ndarray:
     """Return which compilations count: of an operation of JAX, the first in each run of a line."""
     table = compilations(recording)
     counted = np.ones(table.num_rows, bool)
@@ -126,12 +121,12 @@ def _are_counted(recording: "RecordingData") -> "NDArray[Any]":
 
 
 def _alike(
-    recording: "RecordingData", is_counted: "NDArray[Any]"
-) -> "dict[tuple[str, str], list[NDArray[Any]]]":
+    recording: RecordingData, is_counted: np.ndarray
+) -> dict[tuple[str, str], list[np.ndarray]]:
     """Return the counted rows of what launches the same for one line, by name and compiler."""
     compiled, large = compilations(recording), _with_several_blocks(recording)
     compilers = np.array(compiled["compiler"].to_pylist(), object)
-    found: dict[tuple[str, str], list[NDArray[Any]]] = {}
+    found: dict[tuple[str, str], list[np.ndarray]] = {}
     for compiler, fewest in _FEWEST_ALIKE.items():
         rows = np.flatnonzero((compilers == compiler) & is_counted)
         if len(rows) < fewest:
@@ -149,7 +144,7 @@ def _alike(
     return found
 
 
-def _with_several_blocks(recording: "RecordingData") -> set[int]:
+def _with_several_blocks(recording: RecordingData) -> set[int]:
     """Return the ids of the launch configurations with more than one thread block."""
     table = recording.tables["launch_configurations"]
     grids = np.array([plain(table[f"grid_{axis}"]) for axis in "xyz"])

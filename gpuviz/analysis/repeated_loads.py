@@ -1,6 +1,6 @@
 """Lines for which the driver loads code in round after round, as for FFT plans made anew."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,11 +18,7 @@ from gpuviz.analysis.preparation import (
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.once import Once
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 _FEWEST = 8
 # As many first launches are what loading each kernel once takes.
@@ -50,13 +46,13 @@ class RepeatedLoads(NamedTuple):
         before: The line's calls up to each of them since the launch before, and itself.
     """
 
-    launches: "NDArray[Any]"
-    work: "NDArray[Any]"
-    before: "NDArray[Any]"
+    launches: np.ndarray
+    work: np.ndarray
+    before: np.ndarray
 
 
 @Once
-def repeated_loads(recording: "RecordingData") -> tuple[RepeatedLoads, ...]:
+def repeated_loads(recording: RecordingData) -> tuple[RepeatedLoads, ...]:
     """Return the lines for which code is loaded again and again.
 
     At least eight times a call that loads code precedes a launch of the same line, with no other
@@ -101,7 +97,7 @@ def repeated_loads(recording: "RecordingData") -> tuple[RepeatedLoads, ...]:
     return tuple(found)
 
 
-def times_of_repeated_loads(recording: "RecordingData", thread: int) -> Intervals:
+def times_of_repeated_loads(recording: RecordingData, thread: int) -> Intervals:
     """Return when a thread loaded code again, up to the launch after it."""
     calls = recording.tables["api_calls"]
     begin, end = plain(calls["time"]), plain(calls["end"])

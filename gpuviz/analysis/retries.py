@@ -1,19 +1,14 @@
 """Number of allocations that succeeded on a retry."""
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.analysis.pools import is_torchs
 from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _OTHER, _RELEASE, _MAKE = range(3)
 _RELEASED = ("segment_free", "segment_unmap")
@@ -22,7 +17,7 @@ _MADE = ("segment_alloc", "segment_map")
 _REQUEST = re.compile(r"cu(MemAlloc|MemCreate|daMalloc)")
 
 
-def succeeded_on_retry(recording: "RecordingData", device: int) -> int:
+def succeeded_on_retry(recording: RecordingData, device: int) -> int:
     """Return how many allocations succeeded only after cached segments were released.
 
     Such an allocation releases segments, requests one, and returns a block of it, without another
@@ -65,11 +60,11 @@ def succeeded_on_retry(recording: "RecordingData", device: int) -> int:
 
 
 def _was_asked(
-    recording: "RecordingData",
-    threads: "NDArray[Any]",
-    begin: "NDArray[Any]",
-    end: "NDArray[Any]",
-) -> "NDArray[Any]":
+    recording: RecordingData,
+    threads: np.ndarray,
+    begin: np.ndarray,
+    end: np.ndarray,
+) -> np.ndarray:
     """Return whether a thread asked the driver for memory within each span of time, in ns."""
     calls = recording.tables["api_calls"]
     strings = recording.tables["strings"]

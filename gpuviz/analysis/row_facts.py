@@ -1,35 +1,27 @@
 """Facts about single rows: what they are called, which call or block they belong to, marks."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz import _core
 from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.sampled_work import sampled_work
-from gpuviz.analysis.stream_origins import names_of_streams, stream_origins
+from gpuviz.analysis.stream_origins import StreamOrigin, names_of_streams, stream_origins
 from gpuviz.data.codes import ACTIVITY_KINDS, NAMED_KINDS
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.memory_columns import memory_columns
 from gpuviz.data.strings import texts
-from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.stream_origins import StreamOrigin
-
-    Tables = Mapping[str, pa.Table]
+from gpuviz.data.tables import DICTIONARIES, Tables
 
 _EVENTS = ("time", "address", "size", "requested_size", "device")
 
 
-def names(tables: "Tables", known: "Mapping[int, StreamOrigin] | None" = None) -> "dict[str, Any]":
+def names(tables: Tables, known: Mapping[int, StreamOrigin] | None = None) -> dict[str, Any]:
     """Return the columns of ``names``.
 
     Args:
@@ -49,12 +41,12 @@ def names(tables: "Tables", known: "Mapping[int, StreamOrigin] | None" = None) -
     return {"of": [NAMED_KINDS.index(kind) for kind in kinds], "id": list(ids), "name": shown}
 
 
-def _rows(tables: "Tables", name: str, columns: tuple[str, ...]) -> list[dict[str, Any]]:
+def _rows(tables: Tables, name: str, columns: tuple[str, ...]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = tables[name].select(list(columns)).to_pylist()
     return found
 
 
-def _kernel_names(tables: "Tables") -> "Iterator[tuple[int, str]]":
+def _kernel_names(tables: Tables) -> Iterator[tuple[int, str]]:
     activities = tables["activities"]
     is_kernel = codes(activities["kind"], ACTIVITY_KINDS) == ACTIVITY_KINDS.index("kernel")
     ids = distinct(plain(activities["name"])[is_kernel])
@@ -62,7 +54,7 @@ def _kernel_names(tables: "Tables") -> "Iterator[tuple[int, str]]":
         yield number, short_name(text) or "kernel"
 
 
-def repeated_calls(tables: "Tables") -> "dict[str, NDArray[Any]]":
+def repeated_calls(tables: Tables) -> dict[str, np.ndarray]:
     """Return the columns of ``repeated_calls``."""
     known = plain(tables["api_calls"]["correlation"])
     if (known[1:] > known[:-1]).all():
@@ -71,7 +63,7 @@ def repeated_calls(tables: "Tables") -> "dict[str, NDArray[Any]]":
     return {"call": np.flatnonzero((first >= 0) & (first != np.arange(len(known))))}
 
 
-def accessed_blocks(tables: "Tables") -> "dict[str, NDArray[Any]]":
+def accessed_blocks(tables: Tables) -> dict[str, np.ndarray]:
     """Return the columns of ``accessed_blocks``."""
     addresses = plain(tables["launch_blocks"]["block"])
     follower = _core.EventFollower(distinct(addresses))
@@ -80,34 +72,34 @@ def accessed_blocks(tables: "Tables") -> "dict[str, NDArray[Any]]":
     return follower.blocks(addresses, times_of_accesses(tables))
 
 
-def memory_marks(tables: "Tables") -> "dict[str, NDArray[Any]]":
+def memory_marks(tables: Tables) -> dict[str, np.ndarray]:
     """Return the columns of ``memory_marks``."""
     follower = _core.EventFollower(np.zeros(0, np.uint64))
     follower.add(event_columns(tables["memory_events"]))
     return follower.take_marks(is_whole=True)
 
 
-def free_levels(tables: "Tables") -> "dict[str, NDArray[Any]]":
+def free_levels(tables: Tables) -> dict[str, np.ndarray]:
     """Return the columns of ``free_levels``."""
     return _core.FreeLevels().add(memory_columns(tables["memory_events"]))
 
 
-def event_columns(events: "pa.Table") -> "dict[str, NDArray[Any]]":
+def event_columns(events: pa.Table) -> dict[str, np.ndarray]:
     """Return the columns of ``memory_events`` that the native core follows."""
     actions = codes(events["action"], DICTIONARIES["memory_events", "action"])
     return {name: plain(events[name]) for name in _EVENTS} | {"action": actions}
 
 
-def times_of_accesses(tables: "Tables") -> "NDArray[Any]":
+def times_of_accesses(tables: Tables) -> np.ndarray:
     """Return when the call of each row of ``launch_blocks`` began; before all if unknown."""
     calls = calls_of(tables, plain(tables["launch_blocks"]["correlation"]))
     times = np.append(plain(tables["api_calls"]["time"]), np.iinfo(np.int64).min)
-    found: NDArray[Any] = times[calls]
+    found: np.ndarray = times[calls]
     return found
 
 
 # The columns of the tables in `gpuviz.data.derived.OF_ROWS`.
-ROW_FACTS: "dict[str, Callable[[Tables], Mapping[str, Any]]]" = {
+ROW_FACTS: dict[str, Callable[[Tables], Mapping[str, Any]]] = {
     "names": names,
     "repeated_calls": repeated_calls,
     "accessed_blocks": accessed_blocks,

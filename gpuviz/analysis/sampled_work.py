@@ -2,22 +2,14 @@
 
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.analysis.preparation import PREPARATIONS
-from gpuviz.data.call_stacks import NO_STACK, CallStacks
+from gpuviz.data.call_stacks import NO_STACK, CallStacks, Frame
 from gpuviz.data.codes import HOST_STATES, OWN_THREADS
 from gpuviz.data.columns import codes, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.data.call_stacks import Frame
+from gpuviz.data.tables import Tables
 
 # The tables that say what a thread did when it was sampled.
 TABLES = ("host_samples", "stacks", "frames", "threads")
@@ -88,10 +80,10 @@ class Work:
 
 
 def works_of(
-    tables: "Mapping[str, pa.Table]",
+    tables: Tables,
     call_stacks: CallStacks,
-    rows: "NDArray[Any]",
-    waiting: "NDArray[Any] | None" = None,
+    rows: np.ndarray,
+    waiting: np.ndarray | None = None,
 ) -> list[Work]:
     """Return the work of some rows of ``host_samples``, one object for equal ones.
 
@@ -118,14 +110,14 @@ def works_of(
     return [known[key] for key in keys]
 
 
-def sampled_work(tables: "Mapping[str, pa.Table]") -> dict[str, list[str]]:
+def sampled_work(tables: Tables) -> dict[str, list[str]]:
     """Return the columns of ``sampled_work``; its texts have no marks around code."""
     rows = np.arange(tables["host_samples"].num_rows)
     works = works_of(tables, CallStacks(tables), rows) if len(rows) else []
     return {"text": [work.text.replace("`", "") for work in works]}
 
 
-def called_function(frames: "list[Frame]") -> tuple[str, str]:
+def called_function(frames: list[Frame]) -> tuple[str, str]:
     """Return the library function that the user's innermost line calls, and its library.
 
     A function within a function, as a decorator makes it, has no name that the program knows.
@@ -159,7 +151,7 @@ def _work(call_stacks: CallStacks, kind: str, stack: int, holder: str) -> Work:
     )
 
 
-def _loop_of_loader(frames: "list[Frame]") -> "Frame | None":
+def _loop_of_loader(frames: list[Frame]) -> Frame | None:
     """Return the program's line that asks torch's data loader for a batch; None if none does."""
     of_loader = [at for at, frame in enumerate(frames) if frame.filename.endswith(_LOADER)]
     if not of_loader:
@@ -167,7 +159,7 @@ def _loop_of_loader(frames: "list[Frame]") -> "Frame | None":
     return next((frame for frame in frames[of_loader[-1] :] if not frame.is_installed), None)
 
 
-def _is_of_launches(frames: "list[Frame]") -> bool:
+def _is_of_launches(frames: list[Frame]) -> bool:
     """Return whether the innermost frame is of a library that launches work."""
     return bool(frames) and frames[0].is_installed and _library(frames[0].filename) in _LAUNCHING
 

@@ -1,17 +1,13 @@
 """The part of a recording that stands for all of it, if streams were recorded in windows."""
 
-from typing import TYPE_CHECKING
-
 from gpuviz.analysis.unseen import extent, is_whole, parts
 from gpuviz.analysis.window import window
 from gpuviz.data.once import Once
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 
 @Once
-def seen_part(recording: "RecordingData") -> "RecordingData":
+def seen_part(recording: RecordingData) -> RecordingData:
     """Return the longest part in which streams were recorded; the recording itself if in all of it.
 
     What follows from the order of launches, such as iterations, and what a change would save, is

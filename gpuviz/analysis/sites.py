@@ -1,8 +1,9 @@
 """Call-site table of a recording: live and total bytes."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from gpuviz.analysis.grouping import Groups
@@ -10,12 +11,8 @@ from gpuviz.analysis.initial_state import ALLOCATED
 from gpuviz.analysis.launches import check_by
 from gpuviz.analysis.state import state_at
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import Moment, RecordingData
 from gpuviz.data.tables import ACTIONS, FRAMEWORKS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import Moment, RecordingData
 
 
 @dataclass(slots=True)
@@ -32,11 +29,11 @@ class _Site:
 
 
 def sites(
-    recording: "RecordingData",
+    recording: RecordingData,
     by: Literal["stack", "line"] = "stack",
-    at: "Moment" = "peak",
+    at: Moment = "peak",
     device: int | None = None,
-) -> "pa.Table":
+) -> pa.Table:
     """Return bytes and counts by call site, most live bytes first.
 
     Columns: ``site`` (``function (file:line)`` of the user's innermost line), ``source`` (the
@@ -75,7 +72,7 @@ def _most_first(site: _Site) -> tuple[int, ...]:
 
 
 def _site(
-    recording: "RecordingData",
+    recording: RecordingData,
     found: dict[Any, _Site],
     by: str,
     row: dict[str, Any],
@@ -91,7 +88,7 @@ def _site(
     return found[key]
 
 
-def _live(recording: "RecordingData", at: "Moment", device: int | None) -> list[dict[str, Any]]:
+def _live(recording: RecordingData, at: Moment, device: int | None) -> list[dict[str, Any]]:
     blocks = state_at(recording, at, device).blocks()
     chosen = blocks["state"] == ALLOCATED
     if device is not None:
@@ -100,7 +97,7 @@ def _live(recording: "RecordingData", at: "Moment", device: int | None) -> list[
     return _by_stack(blocks["stack"][chosen], blocks["framework"][chosen], allocated)
 
 
-def _total(recording: "RecordingData", device: int | None) -> list[dict[str, Any]]:
+def _total(recording: RecordingData, device: int | None) -> list[dict[str, Any]]:
     events = recording.tables["memory_events"].slice(recording.manifest.initial_events)
     chosen = codes(events["action"], ACTIONS) == ACTIONS.index("alloc")
     if device is not None:
@@ -110,7 +107,7 @@ def _total(recording: "RecordingData", device: int | None) -> list[dict[str, Any
 
 
 def _by_stack(
-    stacks: "NDArray[Any]", frameworks: "NDArray[Any]", allocated: "NDArray[Any]"
+    stacks: np.ndarray, frameworks: np.ndarray, allocated: np.ndarray
 ) -> list[dict[str, Any]]:
     """Return the allocations of each stack and framework, in the order in which they appear."""
     groups = Groups([stacks, frameworks])

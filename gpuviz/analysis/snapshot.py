@@ -3,17 +3,17 @@
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.state import state_at
+from gpuviz.data.recording_data import Moment, RecordingData
 
 if TYPE_CHECKING:
     from gpuviz._core import MemoryState
-    from gpuviz.data.recording_data import Moment, RecordingData
 
 _STATES = ("inactive", "active_allocated", "active_pending_free")
 
 
 def snapshot(
-    recording: "RecordingData",
-    at: "Moment" = None,
+    recording: RecordingData,
+    at: Moment = None,
     device: int | None = None,
 ) -> list[dict[str, Any]]:
     """Return the segments at a moment, by device and address, each with its blocks.
@@ -32,7 +32,7 @@ def snapshot(
 
 
 class _Segments:
-    def __init__(self, recording: "RecordingData", state: "MemoryState") -> None:
+    def __init__(self, recording: RecordingData, state: "MemoryState") -> None:
         self._stacks = recording.call_stacks
         streams = recording.tables["streams"].to_pydict()
         self._handles = dict(zip(streams["id"], streams["handle"], strict=True))

@@ -1,26 +1,20 @@
 """Memory, work and waits of a device in spans of a recording, in order and not overlapping."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import within
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 
 
 def peak_bytes(
-    recording: "RecordingData", device: int, start: "NDArray[Any]", end: "NDArray[Any]"
-) -> "NDArray[Any]":
+    recording: RecordingData, device: int, start: np.ndarray, end: np.ndarray
+) -> np.ndarray:
     """Return the most bytes allocated in each span."""
     levels = memory_levels(recording)
     rows = np.flatnonzero(plain(levels["device"]) == device)
@@ -30,13 +24,13 @@ def peak_bytes(
     first = np.maximum(np.searchsorted(times, start, side="right") - 1, 0)
     after = np.maximum(np.searchsorted(times, end, side="right"), first + 1)
     bounds = np.stack([first, after], axis=1).reshape(-1)
-    peaks: NDArray[Any] = np.maximum.reduceat(np.append(bytes_at, 0), bounds)[::2]
+    peaks: np.ndarray = np.maximum.reduceat(np.append(bytes_at, 0), bounds)[::2]
     return peaks
 
 
 def busy_ns(
-    recording: "RecordingData", device: int, start: "NDArray[Any]", end: "NDArray[Any]"
-) -> "NDArray[Any]":
+    recording: RecordingData, device: int, start: np.ndarray, end: np.ndarray
+) -> np.ndarray:
     """Return the time of each span in which any activity ran on a device."""
     activities = recording.tables["activities"]
     is_work = codes(activities["kind"], _KINDS) != _KINDS.index("range")
@@ -50,8 +44,8 @@ def busy_ns(
 
 
 def wait_ns(
-    recording: "RecordingData", device: int, start: "NDArray[Any]", end: "NDArray[Any]"
-) -> "NDArray[Any]":
+    recording: RecordingData, device: int, start: np.ndarray, end: np.ndarray
+) -> np.ndarray:
     """Return how long the host was blocked in each span, by a device or an unknown one."""
     waits = derived(recording)["host_waits"]
     began, ended = within(waits, (int(start[0]), int(end[-1])))
@@ -59,7 +53,7 @@ def wait_ns(
     return _time_in(start, end, began[chosen], ended[chosen])
 
 
-def busy_before(recording: "RecordingData", device: int, end_ns: int) -> int:
+def busy_before(recording: RecordingData, device: int, end_ns: int) -> int:
     """Return for how long any activity ran on a device before a time, in ns."""
     begins = plain(recording.tables["activities"]["time"])
     first = min(int(begins.min(initial=end_ns)), end_ns)
@@ -71,8 +65,8 @@ def busy_before(recording: "RecordingData", device: int, end_ns: int) -> int:
 
 
 def _time_in(
-    start: "NDArray[Any]", end: "NDArray[Any]", began: "NDArray[Any]", ended: "NDArray[Any]"
-) -> "NDArray[Any]":
+    start: np.ndarray, end: np.ndarray, began: np.ndarray, ended: np.ndarray
+) -> np.ndarray:
     """Return the sum of the parts in each span of what began and ended at some times."""
     times = np.stack([start, end]) - start[0]
     until = np.zeros(times.shape, np.int64)
@@ -81,5 +75,5 @@ def _time_in(
         sums = np.concatenate([[0], np.cumsum(ordered)])
         count = np.searchsorted(ordered, times, side="right")
         until += sign * (count * times - sums[count])
-    lasted: NDArray[Any] = until[1] - until[0]
+    lasted: np.ndarray = until[1] - until[0]
     return lasted

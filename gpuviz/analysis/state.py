@@ -1,7 +1,5 @@
 """Memory of every device at a moment."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from gpuviz._core import MemoryState
@@ -10,14 +8,10 @@ from gpuviz.analysis.levels import final_state
 from gpuviz.analysis.moments import as_ns
 from gpuviz.analysis.peak import peak_and_state
 from gpuviz.data.columns import plain
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import Moment, RecordingData
+from gpuviz.data.recording_data import Moment, RecordingData
 
 
-def state_at(
-    recording: "RecordingData", at: "Moment" = None, device: int | None = None
-) -> MemoryState:
+def state_at(recording: RecordingData, at: Moment = None, device: int | None = None) -> MemoryState:
     """Return the state of memory at a moment.
 
     Args:
@@ -36,13 +30,13 @@ def state_at(
     return _state_until(recording, as_ns(at, "at", 'a time in ns, "peak" or "end"'))
 
 
-def _state_until(recording: "RecordingData", time: int) -> MemoryState:
+def _state_until(recording: RecordingData, time: int) -> MemoryState:
     state = initial_state(recording)
     state.apply(recording.memory_columns, recording.manifest.initial_events, until=time)
     return state
 
 
-def _state_at_peak(recording: "RecordingData", device: int | None) -> MemoryState:
+def _state_at_peak(recording: RecordingData, device: int | None) -> MemoryState:
     peak, at_peak = peak_and_state(recording, device)
     if at_peak is not None:
         return at_peak

@@ -1,6 +1,6 @@
 """Runs of events and CUDA calls that one line of the program caused."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -8,11 +8,7 @@ from gpuviz import _core
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import CallSites
 from gpuviz.data.columns import distinct, plain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 
 class Statements:
@@ -25,7 +21,7 @@ class Statements:
         recording: The recording.
     """
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: RecordingData) -> None:
         tables = [recording.tables[name] for name in ("memory_events", "api_calls")]
         self._offset = tables[0].num_rows
         time, thread, stack = (
@@ -40,17 +36,17 @@ class Statements:
         self._recording, self._time, self._thread, self._stack = recording, time, thread, stack
         self._order = order[stack[order] != 0]
 
-    def ends_of_events(self, rows: "NDArray[Any]") -> "NDArray[Any]":
+    def ends_of_events(self, rows: np.ndarray) -> np.ndarray:
         """Return the ends, in ns, of the runs of some rows of ``memory_events``."""
-        ends: NDArray[Any] = self._end[rows]
+        ends: np.ndarray = self._end[rows]
         return ends
 
-    def of_calls(self, rows: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+    def of_calls(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return begin and end, in ns, of the runs of some rows of ``api_calls``."""
         places = self._offset + rows
         return self._begin[places], self._end[places]
 
-    def go_on_until(self, rows: "NDArray[Any]") -> "NDArray[Any]":
+    def go_on_until(self, rows: np.ndarray) -> np.ndarray:
         """Return when the lines end that go on in lines that they call, in ns; else -1.
 
         Such as a call of a model, whose hooks are lines of the program. A line that a loop repeats
@@ -86,7 +82,7 @@ class Statements:
             found[known[chosen]] = self._time[order[last]]
         return found
 
-    def _following(self, places: "NDArray[Any]") -> "NDArray[Any]":
+    def _following(self, places: np.ndarray) -> np.ndarray:
         """Return where in the order of threads and times the rows after some runs begin."""
         order, found = self._order, np.zeros(len(places), np.int64)
         threads, times = self._thread[order], self._time[order]

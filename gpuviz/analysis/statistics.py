@@ -1,11 +1,7 @@
 """Allocator statistics at the end of a recording."""
 
-from typing import TYPE_CHECKING
-
 from gpuviz.analysis.state import state_at
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 # Statistics that cannot be derived from events, taken from the allocator's final counters.
 COUNTED_LIVE = {
@@ -20,7 +16,7 @@ COUNTED_LIVE = {
 }
 
 
-def statistics(recording: "RecordingData", device: int | None = None) -> dict[str, int]:
+def statistics(recording: RecordingData, device: int | None = None) -> dict[str, int]:
     """Return the statistics of a device with the keys of ``torch.cuda.memory_stats``, sorted.
 
     Initial memory counts in ``current`` and ``peak``, but not in ``allocated``.

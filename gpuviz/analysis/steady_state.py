@@ -1,7 +1,7 @@
 """The time of a device without its program's preparation and without the time between cells."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,14 +19,8 @@ from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _RANGES = DICTIONARIES["ranges", "kind"]
 _CAUSES = WORDS["idle_gaps", "cause"]
@@ -63,7 +57,7 @@ class SteadyState:
     warm_up_work_ns: int
     warm_up_ns: tuple[int, ...]
     between_cells_ns: int
-    causes_ns: "Mapping[str, int]"
+    causes_ns: Mapping[str, int]
 
     @property
     def left_out_ns(self) -> int:
@@ -96,7 +90,7 @@ class SteadyState:
         return self.busy_ns / max(self.duration_ns, 1)
 
 
-def steady_state(recording: "RecordingData", device: int) -> SteadyState | None:
+def steady_state(recording: RecordingData, device: int) -> SteadyState | None:
     """Return the steady state of a device; None if no activity of it was recorded.
 
     What is left out is idle time that ends with work whose host thread compiled, loaded code or
@@ -109,17 +103,17 @@ def steady_state(recording: "RecordingData", device: int) -> SteadyState | None:
     return _by_device(recording).get(device)
 
 
-def steady_of(recording: "RecordingData", device: int) -> SteadyState:
+def steady_of(recording: RecordingData, device: int) -> SteadyState:
     """Return the steady state of a device with activities."""
     return _by_device(recording)[device]
 
 
 @Once
-def _by_device(recording: "RecordingData") -> dict[int, SteadyState]:
+def _by_device(recording: RecordingData) -> dict[int, SteadyState]:
     return {each.device: each for each in steady_states(recording)}
 
 
-def steady_ns(recording: "RecordingData") -> int:
+def steady_ns(recording: RecordingData) -> int:
     """Return the time that a recording covers without the idle time left out, in ns.
 
     All work of its devices belongs to it.
@@ -129,7 +123,7 @@ def steady_ns(recording: "RecordingData") -> int:
 
 
 @Once
-def steady_states(recording: "RecordingData") -> tuple[SteadyState, ...]:
+def steady_states(recording: RecordingData) -> tuple[SteadyState, ...]:
     """Return the steady state of each device with activities."""
     return tuple(
         _steady_state(part_of_device(recording, lane.device), lane)
@@ -137,7 +131,7 @@ def steady_states(recording: "RecordingData") -> tuple[SteadyState, ...]:
     )
 
 
-def _steady_state(recording: "RecordingData", lane: DeviceOverlap) -> SteadyState:
+def _steady_state(recording: RecordingData, lane: DeviceOverlap) -> SteadyState:
     gaps = derived(recording)["idle_gaps"]
     is_own = (plain(gaps["device"]) == lane.device) & (plain(gaps["stream"]) == 0)
     causes, asked = codes(gaps["cause"], _CAUSES), cells(recording)
@@ -170,15 +164,15 @@ def _steady_state(recording: "RecordingData", lane: DeviceOverlap) -> SteadyStat
     )
 
 
-def _within(recording: "RecordingData", rows: "NDArray[Any]", asked: Intervals | None) -> int:
+def _within(recording: RecordingData, rows: np.ndarray, asked: Intervals | None) -> int:
     """Return the idle time in some rows of ``idle_gaps`` within cells, if there are cells."""
     begin, end = (plain(derived(recording)["idle_gaps"][name])[rows] for name in ("time", "end"))
     return int((end - begin if asked is None else asked.within(begin, end)).sum())
 
 
 def _prepared(
-    recording: "RecordingData", rows: "NDArray[Any]", before: Intervals, asked: Intervals | None
-) -> "NDArray[Any]":
+    recording: RecordingData, rows: np.ndarray, before: Intervals, asked: Intervals | None
+) -> np.ndarray:
     """Return the idle time in some rows of ``idle_gaps`` that is warm-up, by kind."""
     gaps = derived(recording)["idle_gaps"]
     rows = rows[plain(gaps["activity"])[rows] >= 0]
@@ -202,9 +196,7 @@ def _prepared(
     return totals
 
 
-def within_cells(
-    recording: "RecordingData", begin: "NDArray[Any]", end: "NDArray[Any]"
-) -> "NDArray[Any]":
+def within_cells(recording: RecordingData, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Return which intervals are within notebook cells; all if no cell was recorded.
 
     Between cells the user thinks, and the program can do nothing about it.
@@ -212,11 +204,11 @@ def within_cells(
     asked = cells(recording)
     if asked is None:
         return np.ones(len(begin), bool)
-    inside: NDArray[Any] = asked.within(begin, end) == end - begin
+    inside: np.ndarray = asked.within(begin, end) == end - begin
     return inside
 
 
-def cells(recording: "RecordingData") -> Intervals | None:
+def cells(recording: RecordingData) -> Intervals | None:
     """Return when notebook cells ran; None if none was recorded."""
     ranges = recording.tables["ranges"]
     are_cells = codes(ranges["kind"], _RANGES) == _RANGES.index("cell")

@@ -1,16 +1,12 @@
 """What a reader calls the streams of a recording."""
 
-from typing import TYPE_CHECKING
-
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.data.once import Once
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 
 @Once
-def stream_names(recording: "RecordingData") -> dict[int, str]:
+def stream_names(recording: RecordingData) -> dict[int, str]:
     """Return the names of the table ``names`` by the ids of streams."""
     rows = derived(recording)["names"].to_pylist()
     return {row["id"]: row["name"] for row in rows if row["of"] == "stream"}

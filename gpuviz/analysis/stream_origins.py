@@ -2,24 +2,19 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz._core import number_alike, own_name
 from gpuviz.data.columns import distinct, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import texts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    Tables = Mapping[str, pa.Table]
+from gpuviz.data.tables import Tables
 
 # Values of assignments: a call that returns a stream, or a display of several.
 # Not arguments of a call; a walrus may be in parentheses.
@@ -46,9 +41,7 @@ class StreamOrigin:
     place: str
 
 
-def names_of_streams(
-    streams: "pa.Table", origins: "Mapping[int, StreamOrigin]"
-) -> "dict[int, str]":
+def names_of_streams(streams: pa.Table, origins: Mapping[int, StreamOrigin]) -> dict[int, str]:
     """Return the names of the rows of ``streams``, by their ids.
 
     A stream that the program has not named is called by the variable that holds it, else by the
@@ -68,12 +61,12 @@ def names_of_streams(
     return dict(zip((row["id"] for row in rows), number_alike(devices, names), strict=True))
 
 
-def _latest(streams: "pa.Table") -> "Iterable[dict[str, Any]]":
+def _latest(streams: pa.Table) -> Iterable[dict[str, Any]]:
     rows = streams.select(["id", "device", "handle", "name", "created"]).to_pylist()
     return {row["id"]: row for row in rows}.values()
 
 
-def stream_origins(tables: "Tables") -> dict[int, StreamOrigin]:
+def stream_origins(tables: Tables) -> dict[int, StreamOrigin]:
     """Return where the streams come from whose calls are known, by their ids.
 
     What a function returns is called by what its caller assigns it to. A line that assigns to
@@ -103,7 +96,7 @@ def stream_origins(tables: "Tables") -> dict[int, StreamOrigin]:
     return found
 
 
-def _assignment(lines: "Sequence[Mapping[str, Any]]") -> tuple[Any, ...]:
+def _assignment(lines: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
     """Return the line that assigns what the first line makes: a caller if that returns it."""
     line = lines[0]
     source = line["source"] or ""
@@ -132,7 +125,7 @@ def _variables(assigned: str, source: str, count: int) -> tuple[list[str], bool]
     return [""] * count, False
 
 
-def calls_of_streams(tables: "Tables") -> dict[int, int]:
+def calls_of_streams(tables: Tables) -> dict[int, int]:
     """Return the stacks of the calls that made streams, in the order of these calls.
 
     Where calls of several threads or processes overlap, it is not known which made a stream.
@@ -157,12 +150,12 @@ def calls_of_streams(tables: "Tables") -> dict[int, int]:
     return found
 
 
-def _rows_of_program(streams: "pa.Table") -> list[dict[str, Any]]:
+def _rows_of_program(streams: pa.Table) -> list[dict[str, Any]]:
     rows = {row["id"]: row for row in streams.select(["id", "kind", "created"]).to_pylist()}
     return [row for row in rows.values() if row["kind"] in _OF_PROGRAM]
 
 
-def _by_id(table: "pa.Table", ids: "NDArray[Any]") -> dict[int, dict[str, Any]]:
+def _by_id(table: pa.Table, ids: np.ndarray) -> dict[int, dict[str, Any]]:
     rows = first_rows(plain(table["id"]), distinct(ids))
     found = (table.slice(row, 1).to_pylist()[0] for row in rows[rows >= 0].tolist())
     return {row["id"]: row for row in found}

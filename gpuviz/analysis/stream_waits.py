@@ -1,25 +1,18 @@
 """Waits of streams for events of other streams, and the records that they wait for."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.analysis.timed_rows import timed_synchronizations
 from gpuviz.data.columns import codes, distinct, plain
-from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    Tables = Mapping[str, pa.Table]
+from gpuviz.data.tables import DICTIONARIES, Tables
 
 _SYNCHRONIZATION_KINDS = DICTIONARIES["synchronizations", "kind"]
 
 
-def stream_waits(tables: "Tables") -> "dict[str, Any]":
+def stream_waits(tables: Tables) -> dict[str, Any]:
     """Return each wait of a stream for an event of another stream, in the order of the waits.
 
     They are the columns of the table ``stream_waits``.
@@ -49,10 +42,10 @@ def stream_waits(tables: "Tables") -> "dict[str, Any]":
 
 
 def records_of(
-    table: "pa.Table",
-    records: "NDArray[Any]",
-    waits: "NDArray[Any]",
-) -> "NDArray[Any]":
+    table: pa.Table,
+    records: np.ndarray,
+    waits: np.ndarray,
+) -> np.ndarray:
     """Return the row of the record of each wait, the last one if there are several; -1 if unknown.
 
     A record and its wait have the same sync id. Without one, it is the latest record of the event
@@ -77,26 +70,26 @@ def records_of(
 class _Ordered:
     """Rows by key, in the order of their calls; rows with call 0 are excluded."""
 
-    def __init__(self, keys: "NDArray[Any]", calls: "NDArray[Any]") -> None:
+    def __init__(self, keys: np.ndarray, calls: np.ndarray) -> None:
         rows = np.flatnonzero(calls != 0)
         combined = _combined(keys[rows], calls[rows])
         order = np.argsort(combined, kind="stable")
         self._rows = rows[order]
         self._combined = combined[order]
 
-    def last_until(self, keys: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
+    def last_until(self, keys: np.ndarray, calls: np.ndarray) -> np.ndarray:
         """Return the last row of each key up to a call; -1 if there is none."""
         places = self._places(keys, calls) - 1
         return self._rows_at(places, keys)
 
-    def first_after(self, keys: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
+    def first_after(self, keys: np.ndarray, calls: np.ndarray) -> np.ndarray:
         """Return the first row of each key after a call; -1 if there is none."""
         return self._rows_at(self._places(keys, calls), keys)
 
-    def _places(self, keys: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
+    def _places(self, keys: np.ndarray, calls: np.ndarray) -> np.ndarray:
         return np.searchsorted(self._combined, _combined(keys, calls), side="right")
 
-    def _rows_at(self, places: "NDArray[Any]", keys: "NDArray[Any]") -> "NDArray[Any]":
+    def _rows_at(self, places: np.ndarray, keys: np.ndarray) -> np.ndarray:
         found = np.full(len(places), -1)
         there = np.flatnonzero((places >= 0) & (places < len(self._rows)))
         same = self._combined[places[there]] >> np.uint64(32) == keys[there]
@@ -107,19 +100,19 @@ class _Ordered:
 class _Launches:
     """The activities of some streams, in launch order."""
 
-    def __init__(self, tables: "Tables", streams: "NDArray[Any]") -> None:
+    def __init__(self, tables: Tables, streams: np.ndarray) -> None:
         activities = tables["activities"]
         of_all = plain(activities["stream"])
         self._rows = np.flatnonzero(np.isin(of_all, streams)) if streams.size else np.zeros(0, int)
         calls = plain(activities["correlation"])[self._rows]
         self._ordered = _Ordered(of_all[self._rows], calls)
 
-    def first_after(self, streams: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
+    def first_after(self, streams: np.ndarray, calls: np.ndarray) -> np.ndarray:
         """Return the row of the first activity launched on each stream after a call; -1 if none."""
-        found: NDArray[Any] = np.append(self._rows, -1)[self._ordered.first_after(streams, calls)]
+        found: np.ndarray = np.append(self._rows, -1)[self._ordered.first_after(streams, calls)]
         return found
 
 
-def _combined(keys: "NDArray[Any]", calls: "NDArray[Any]") -> "NDArray[Any]":
-    combined: NDArray[Any] = (keys.astype(np.uint64) << np.uint64(32)) | calls.astype(np.uint64)
+def _combined(keys: np.ndarray, calls: np.ndarray) -> np.ndarray:
+    combined: np.ndarray = (keys.astype(np.uint64) << np.uint64(32)) | calls.astype(np.uint64)
     return combined

@@ -1,6 +1,6 @@
 """Table of host waits: counts, times and call sites."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -10,18 +10,16 @@ from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import CallSites, check_by, durations, text_numbers
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["host_waits", "kind"]
 
 
 def synchronizations(
-    recording: "RecordingData",
+    recording: RecordingData,
     by: Literal["kind", "line", "stack"] = "kind",
-) -> "pa.Table":
+) -> pa.Table:
     """Return how often and how long the host was blocked, most time first.
 
     Each row has one ``kind`` and one ``name``, that of the CUDA call (empty if unknown). Kinds:

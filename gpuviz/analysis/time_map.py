@@ -1,11 +1,6 @@
 """What the times of a recording become when some of them move."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class TimeMap:
@@ -19,12 +14,12 @@ class TimeMap:
         after: When they are to be.
     """
 
-    def __init__(self, before: "NDArray[Any]", after: "NDArray[Any]") -> None:
+    def __init__(self, before: np.ndarray, after: np.ndarray) -> None:
         order = np.lexsort((after, before))
         self._before = before[order]
         self._after = np.maximum.accumulate(after[order])
 
-    def __call__(self, times: "NDArray[Any]") -> "NDArray[Any]":
+    def __call__(self, times: np.ndarray) -> np.ndarray:
         """Return what some times become; the latest where a moment is to be at several ones."""
         if not len(self._before):
             return times
@@ -32,12 +27,12 @@ class TimeMap:
         known = np.maximum(last, 0)
         moved = self._after[known] + times - self._before[known]
         limit = np.append(self._after, np.iinfo(np.int64).max)[last + 1]
-        limited: NDArray[Any] = np.minimum(moved, limit)
+        limited: np.ndarray = np.minimum(moved, limit)
         return limited
 
-    def earliest(self, times: "NDArray[Any]") -> "NDArray[Any]":
+    def earliest(self, times: np.ndarray) -> np.ndarray:
         """Return what some times become; the earliest where a moment is to be at several ones."""
         places = np.searchsorted(self._before, times, side="left")
         known = np.append(self._before, np.iinfo(np.int64).max)[places] == times
-        found: NDArray[Any] = np.where(known, np.append(self._after, 0)[places], self(times))
+        found: np.ndarray = np.where(known, np.append(self._after, 0)[places], self(times))
         return found

@@ -1,24 +1,18 @@
 """Rows of activities, CUDA calls and synchronizations as columns for the native core."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.analysis.calls import ON_DEVICE, call_kinds
 from gpuviz.data.codes import Work
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.event_times import event_times
-from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
+from gpuviz.data.tables import DICTIONARIES, Tables
 
 
-def timed_activities(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
+def timed_activities(tables: Tables) -> dict[str, np.ndarray]:
     """Return the columns of activities for the native core, without ranges on streams."""
     table = tables["activities"]
     known = DICTIONARIES["activities", "kind"]
@@ -36,23 +30,23 @@ def timed_activities(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any
     return columns
 
 
-def are_on_device(activities: "pa.Table") -> "NDArray[Any]":
+def are_on_device(activities: pa.Table) -> np.ndarray:
     """Return which copies are within or between devices."""
     known = DICTIONARIES["activities", "copy_kind"]
-    kinds: NDArray[Any] = np.isin(
+    kinds: np.ndarray = np.isin(
         codes(activities["copy_kind"], known), [known.index(kind) for kind in ON_DEVICE]
     )
     return kinds
 
 
-def timed_calls(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
+def timed_calls(tables: Tables) -> dict[str, np.ndarray]:
     """Return the columns of CUDA calls for the native core."""
     table = tables["api_calls"]
     names = ("time", "end", "thread", "correlation")
     return {name: plain(table[name]) for name in names} | {"kind": call_kinds(tables)}
 
 
-def timed_synchronizations(tables: "Mapping[str, pa.Table]") -> "dict[str, NDArray[Any]]":
+def timed_synchronizations(tables: Tables) -> dict[str, np.ndarray]:
     """Return the columns of records and waits for the native core, with `event_times`."""
     table = tables["synchronizations"]
     kinds = codes(table["kind"], DICTIONARIES["synchronizations", "kind"])

@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,16 +13,9 @@ from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.codes import TENSOR_CATEGORIES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import are_named, texts
-from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.tables import DICTIONARIES, Tables
 
 _GRAPH_CALLS = DICTIONARIES["graph_calls", "kind"]
 _KINDS = DICTIONARIES["activities", "kind"]
@@ -78,31 +70,31 @@ class Touches:
     """
 
     blocks: Lifetimes
-    block: "NDArray[Any]"
-    call: "NDArray[Any]"
-    address: "NDArray[Any]"
-    mode: "NDArray[Any]"
-    bytes: "NDArray[Any]"
-    activity: "NDArray[Any]"
-    row: "NDArray[Any]"
-    opaque: "NDArray[Any]"
-    first: "NDArray[Any]"
-    last: "NDArray[Any]"
+    block: np.ndarray
+    call: np.ndarray
+    address: np.ndarray
+    mode: np.ndarray
+    bytes: np.ndarray
+    activity: np.ndarray
+    row: np.ndarray
+    opaque: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
 
     @cached_property
-    def at_begin(self) -> "NDArray[Any]":
+    def at_begin(self) -> np.ndarray:
         """For each touch, whether the call received the first address of the block."""
-        at_begin: NDArray[Any] = self.address == self.blocks.address[self.block]
+        at_begin: np.ndarray = self.address == self.blocks.address[self.block]
         return at_begin
 
     @cached_property
-    def used(self) -> "NDArray[Any]":
+    def used(self) -> np.ndarray:
         """Whether each block was used, or may have been."""
-        used: NDArray[Any] = self.first >= 0
+        used: np.ndarray = self.first >= 0
         return used
 
 
-def touches(recording: "RecordingData") -> Touches | None:
+def touches(recording: RecordingData) -> Touches | None:
     """Return which work used which blocks; None if the recording does not have all of it."""
     tables = recording.tables
     if not is_whole(tables):
@@ -142,14 +134,12 @@ def touches(recording: "RecordingData") -> Touches | None:
     return Touches(blocks, block, call, address, mode, size, activity, known, opaque, first, last)
 
 
-def _without(
-    left: "NDArray[Any]", columns: "tuple[NDArray[Any], ...]"
-) -> "tuple[NDArray[Any], ...]":
+def _without(left: np.ndarray, columns: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
     """Return columns of touches without those of a mask."""
     return tuple(each[~left] for each in columns) if left.any() else columns
 
 
-def without_touches(recording: "RecordingData", used: Touches, removed: "NDArray[Any]") -> Touches:
+def without_touches(recording: RecordingData, used: Touches, removed: np.ndarray) -> Touches:
     """Return which work used which blocks if some touches, given by a mask, did not count."""
     kept = ~removed
     times = plain(recording.tables["api_calls"]["time"])
@@ -169,20 +159,20 @@ def without_touches(recording: "RecordingData", used: Touches, removed: "NDArray
     )
 
 
-def alive(blocks: Lifetimes, address: "NDArray[Any]", time: "NDArray[Any]") -> "NDArray[Any]":
+def alive(blocks: Lifetimes, address: np.ndarray, time: np.ndarray) -> np.ndarray:
     """Return the block alive at each address and time; -1 if there is none."""
     known = {"address": blocks.address, "begin": blocks.begin, "end": blocks.end}
-    found: NDArray[Any] = np.asarray(_core.alive_blocks(known, address, time))
+    found: np.ndarray = np.asarray(_core.alive_blocks(known, address, time))
     return found
 
 
 def _opaque_calls(
-    recording: "RecordingData",
+    recording: RecordingData,
     blocks: Lifetimes,
-    block: "NDArray[Any]",
-    call: "NDArray[Any]",
-    activity: "NDArray[Any]",
-) -> "NDArray[Any]":
+    block: np.ndarray,
+    call: np.ndarray,
+    activity: np.ndarray,
+) -> np.ndarray:
     """Return the calls, rows of ``api_calls``, that may use blocks which they do not name.
 
     These are launches of graphs, launches that have not ended, kernels without the address of any
@@ -216,14 +206,14 @@ def _opaque_calls(
 
 
 def _with_products(  # noqa: PLR0913, PLR0917 - the columns of the touches
-    recording: "RecordingData",
+    recording: RecordingData,
     blocks: Lifetimes,
-    first: "NDArray[Any]",
-    block: "NDArray[Any]",
-    call: "NDArray[Any]",
-    activity: "NDArray[Any]",
-    mode: "NDArray[Any]",
-) -> "NDArray[Any]":
+    first: np.ndarray,
+    block: np.ndarray,
+    call: np.ndarray,
+    activity: np.ndarray,
+    mode: np.ndarray,
+) -> np.ndarray:
     """Return the modes of touches, with those of the operands of matrix products.
 
     A block that nothing has used before has nothing to read, so it is the output. Large products
@@ -259,7 +249,7 @@ def _with_products(  # noqa: PLR0913, PLR0917 - the columns of the touches
     return mode
 
 
-def _unfinished_launches(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
+def _unfinished_launches(tables: Tables) -> np.ndarray:
     """Return the launches, rows of ``api_calls``, without an activity, whose kernels are unknown.
 
     While a program runs, these are the latest. Launches that a capture recorded do not run.
@@ -275,8 +265,8 @@ def _unfinished_launches(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
 
 
 def _reads_of_tables(
-    recording: "RecordingData", blocks: Lifetimes, block: "NDArray[Any]", activity: "NDArray[Any]"
-) -> "NDArray[Any]":
+    recording: RecordingData, blocks: Lifetimes, block: np.ndarray, activity: np.ndarray
+) -> np.ndarray:
     """Return a mask of the touches of blocks that hold what may be pointers to other blocks.
 
     Such a table comes from the host, and has two pointers or more, at most two for each block. The
@@ -290,11 +280,11 @@ def _reads_of_tables(
     is_table &= size <= 2 * _POINTER * max(len(np.unique(blocks.address)), 1)
     fills = (activity >= 0) & is_table[activity]
     tables = np.setdiff1d(block[fills], _named(recording, blocks, _PARAMETER))
-    reads: NDArray[Any] = np.isin(block, tables) & ~fills & (activity >= 0)
+    reads: np.ndarray = np.isin(block, tables) & ~fills & (activity >= 0)
     return reads
 
 
-def work_areas(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":
+def work_areas(recording: RecordingData, blocks: Lifetimes) -> np.ndarray:
     """Return the blocks that PyTorch's libraries work in.
 
     They are known by their size, which parameters can have too, and are never freed.
@@ -304,7 +294,7 @@ def work_areas(recording: "RecordingData", blocks: Lifetimes) -> "NDArray[Any]":
     return np.setdiff1d(areas, _named(recording, blocks, _PARAMETER))
 
 
-def _named(recording: "RecordingData", blocks: Lifetimes, category: int) -> "NDArray[Any]":
+def _named(recording: RecordingData, blocks: Lifetimes, category: int) -> np.ndarray:
     """Return the blocks that tensors of a category were in, as their owners name them."""
     tensors = recording.tables["tensors"]
     # Without `Table.take`, which imports `pyarrow.compute`, also while a program exits.
@@ -315,11 +305,11 @@ def _named(recording: "RecordingData", blocks: Lifetimes, category: int) -> "NDA
 
 def _ends(
     blocks: Lifetimes,
-    times: "NDArray[Any]",
-    block: "NDArray[Any]",
-    call: "NDArray[Any]",
-    opaque: "NDArray[Any]",
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+    times: np.ndarray,
+    block: np.ndarray,
+    call: np.ndarray,
+    opaque: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the first and the last call that used each block; -1 if none.
 
     Opaque work counts as a use of all blocks that lived then.

@@ -1,19 +1,15 @@
 """When JAX traced functions, which it does before XLA compiles them."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gpuviz.analysis.compilations import XLA, compilations
 from gpuviz.analysis.intervals import Intervals
+from gpuviz.data.call_stacks import CallStacks, Frame
 from gpuviz.data.columns import plain
 from gpuviz.data.once import Once
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.call_stacks import CallStacks, Frame
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 _JAX = "/jax/"
 
@@ -27,12 +23,12 @@ class _Samples(NamedTuple):
         end: When it ends; not after the begin of the compilation.
     """
 
-    row: "NDArray[Any]"
-    begin: "NDArray[Any]"
-    end: "NDArray[Any]"
+    row: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
 
 
-def tracing(recording: "RecordingData", rows: "NDArray[Any]") -> Intervals:
+def tracing(recording: RecordingData, rows: np.ndarray) -> Intervals:
     """Return when threads were seen to trace functions that XLA then compiled.
 
     That is the time since the thread's last CUDA call or compilation in which it was sampled in
@@ -48,7 +44,7 @@ def tracing(recording: "RecordingData", rows: "NDArray[Any]") -> Intervals:
 
 
 @Once
-def _tracing(recording: "RecordingData") -> _Samples:
+def _tracing(recording: RecordingData) -> _Samples:
     """Return the samples before all compilations of XLA."""
     compiled, samples = compilations(recording), recording.tables["host_samples"]
     is_xlas = np.array(compiled["compiler"].to_pylist(), object) == XLA
@@ -75,8 +71,8 @@ def _tracing(recording: "RecordingData") -> _Samples:
 
 
 def _times_before(
-    recording: "RecordingData", rows: "NDArray[Any]", thread: int
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+    recording: RecordingData, rows: np.ndarray, thread: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return when a thread's last call or compilation before each of some had ended, and it began.
 
     The compilations are all of XLA in the thread, in order of time.
@@ -90,9 +86,7 @@ def _times_before(
     return np.maximum(returned, ended), begin
 
 
-def _are_in_jax(
-    stacks: "CallStacks", sampled: "NDArray[Any]", waiting: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _are_in_jax(stacks: CallStacks, sampled: np.ndarray, waiting: np.ndarray) -> np.ndarray:
     """Return whether the lines of call stacks have called JAX in other ones, one of each."""
     pairs, number = np.unique(np.stack([sampled, waiting]), axis=1, return_inverse=True)
     lines = map(stacks.user_frame, pairs[1].tolist())
@@ -103,7 +97,7 @@ def _are_in_jax(
     return np.array(found, bool)[number.ravel()]
 
 
-def _is_in_jax(frames: "list[Frame]", line: "Frame") -> bool:
+def _is_in_jax(frames: list[Frame], line: Frame) -> bool:
     """Return whether a line of the program has called JAX, in a call stack."""
     place = frames.index(line) if line in frames else 0
     return place > 0 and _JAX in frames[place - 1].filename

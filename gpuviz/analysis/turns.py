@@ -1,19 +1,12 @@
 """Threads that take turns, as a program and the thread that runs its backward pass."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Of more threads, each is alone.
 _MOST_THREADS = 64
 
 
-def taking_turns(
-    threads: "NDArray[Any]", called: "NDArray[Any]", returned: "NDArray[Any]"
-) -> "dict[int, int]":
+def taking_turns(threads: np.ndarray, called: np.ndarray, returned: np.ndarray) -> dict[int, int]:
     """Return a number for each thread, which threads share of which no two calls ever overlap.
 
     One thread then works while another one waits for it, and the time between its calls is
@@ -42,14 +35,12 @@ def taking_turns(
     return {thread: number for number, group in enumerate(groups) for thread in group}
 
 
-def _spans(called: "NDArray[Any]", returned: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+def _spans(called: np.ndarray, returned: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     order = np.argsort(called, kind="stable")
     return called[order], np.maximum.accumulate(returned[order])
 
 
-def _overlap(
-    one: "tuple[NDArray[Any], NDArray[Any]]", other: "tuple[NDArray[Any], NDArray[Any]]"
-) -> bool:
+def _overlap(one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray]) -> bool:
     """Return whether a span of one list overlaps one of the other; each is in order."""
     first, last = one
     places = np.searchsorted(other[0], last, side="left")

@@ -1,24 +1,18 @@
 """When the work of the GPU is not known, because streams were recorded in windows."""
 
 import re
+from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import texts
-from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    Tables = Mapping[str, pa.Table]
+from gpuviz.data.tables import DICTIONARIES, Tables
 
 TABLE = "unrecorded_spans"
 # The tables beside those of `gpuviz.data.derived.SOURCES` that say when streams were recorded.
@@ -45,16 +39,16 @@ class Part(NamedTuple):
 
     begin: int
     end: int
-    tables: "Tables"
-    rows: "NDArray[Any]"
+    tables: Tables
+    rows: np.ndarray
 
 
-def is_whole(tables: "Tables") -> bool:
+def is_whole(tables: Tables) -> bool:
     """Return whether streams were recorded all the time."""
     return TABLE not in tables or not tables[TABLE].num_rows
 
 
-def unseen_in(tables: "Tables") -> Intervals:
+def unseen_in(tables: Tables) -> Intervals:
     """Return when it is not known what the GPUs did, from the tables of a recording.
 
     That is longer than the time in which streams were not recorded. Work that was launched before a
@@ -69,7 +63,7 @@ def unseen_in(tables: "Tables") -> Intervals:
     return _Windows(tables).unseen
 
 
-def parts(tables: "Tables", window: "tuple[int, int] | None") -> "Iterator[Part]":
+def parts(tables: Tables, window: tuple[int, int] | None) -> Iterator[Part]:
     """Yield the parts of a window in which the work of the GPU is known, in order.
 
     Args:
@@ -84,9 +78,7 @@ def parts(tables: "Tables", window: "tuple[int, int] | None") -> "Iterator[Part]
         yield found.part(first, last)
 
 
-def unseen_spans(
-    tables: "Tables", window: "tuple[int, int] | None" = None
-) -> "dict[str, NDArray[Any]]":
+def unseen_spans(tables: Tables, window: tuple[int, int] | None = None) -> dict[str, np.ndarray]:
     """Return the columns of the derived table of this name, within a window if one is given."""
     found = unseen_in(tables)
     known = (("activities", "end"), ("api_calls", "end"), ("memory_events", "time"))
@@ -96,7 +88,7 @@ def unseen_spans(
     return {"time": begin[begin < end], "end": end[begin < end]}
 
 
-def extent(tables: "Tables") -> tuple[int, int]:
+def extent(tables: Tables) -> tuple[int, int]:
     """Return the begin of the first activity and the end of the last one, without ranges."""
     activities = tables["activities"]
     is_work = codes(activities["kind"], _KINDS) != _KINDS.index("range")
@@ -107,7 +99,7 @@ def extent(tables: "Tables") -> tuple[int, int]:
 class _Windows:
     """The windows in which streams were recorded, and the rows of each."""
 
-    def __init__(self, tables: "Tables") -> None:
+    def __init__(self, tables: Tables) -> None:
         self._tables = tables
         spans = tables[TABLE]
         self._is_settled = bool(plain(spans["settled"]).all())
@@ -135,15 +127,13 @@ class _Windows:
             "synchronizations": self._by_window(waited),
         }
 
-    def _when_called(
-        self, correlation: "NDArray[Any]", otherwise: "NDArray[Any]"
-    ) -> "NDArray[Any]":
+    def _when_called(self, correlation: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
         """Return when the call of each row began, or another time if that is not known."""
         call = first_rows(self._ids, correlation)
-        times: NDArray[Any] = np.where(call >= 0, np.append(self._called, 0)[call], otherwise)
+        times: np.ndarray = np.where(call >= 0, np.append(self._called, 0)[call], otherwise)
         return times
 
-    def _by_window(self, times: "NDArray[Any]") -> "list[NDArray[Any]]":
+    def _by_window(self, times: np.ndarray) -> list[np.ndarray]:
         """Return the rows of each window, given a time of each row."""
         window = np.searchsorted(self._first, times, side="right") - 1
         order = np.argsort(window, kind="stable")
@@ -217,7 +207,7 @@ class _Windows:
         return min(off, int(lost[0])) if len(lost) else off
 
     @cached_property
-    def _lost(self) -> "NDArray[Any]":
+    def _lost(self) -> np.ndarray:
         """When the calls were made whose work did not arrive, in order."""
         graphs = self._tables.get("graph_calls")
         captured = np.zeros(0, np.uint32)
@@ -237,7 +227,7 @@ class _Windows:
         return np.sort(self._called[lost])
 
 
-def _last_of_each(spans: "pa.Table") -> "tuple[NDArray[Any], NDArray[Any]]":
+def _last_of_each(spans: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     """Return the begins and ends of spans in order; of several rows of one, the last counts."""
     known = {row["id"]: (row["time"], row["end"]) for row in spans.to_pylist()}
     edges = np.array(sorted(known.values()), np.int64)

@@ -1,7 +1,8 @@
 """A recording's memory under other settings of the allocator, and under other allocators."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +19,9 @@ from gpuviz.analysis.torch_alone import by_torch_alone
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.manifest import TORCH_ALLOCATOR
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS
 from gpuviz.errors import RecordingError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gpuviz.data.recording_data import RecordingData
 
 RECORDED = "recorded"
 # The settings of torch that change what a program needs, most often helpful first.
@@ -89,12 +86,12 @@ class DriverCalls:
 
 
 def what_if(
-    recording: "RecordingData",
-    settings: "str | Iterable[str] | None" = None,
+    recording: RecordingData,
+    settings: str | Iterable[str] | None = None,
     *,
     capacity: int | None = None,
     device: int | None = None,
-) -> "pa.Table":
+) -> pa.Table:
     """Return what the recording's memory would be under other settings of the allocator.
 
     Raises:
@@ -131,7 +128,7 @@ def what_if(
     return pa.Table.from_pylist(rows, schema.remove(schema.get_field_index("device")))
 
 
-def _check_names(asked: "Iterable[str]") -> None:
+def _check_names(asked: Iterable[str]) -> None:
     """Check that what is no setting names an allocator."""
     for each in map(str.strip, asked):
         if each and ":" not in each and each not in {CUPY, ASYNC}:
@@ -142,11 +139,11 @@ def _check_names(asked: "Iterable[str]") -> None:
 
 
 def _of_process(
-    recording: "RecordingData",
+    recording: RecordingData,
     device: int,
-    settings: "str | Iterable[str] | None",
+    settings: str | Iterable[str] | None,
     capacity: int | None,
-) -> "pa.Table":
+) -> pa.Table:
     """Return the memory of the process that used a device, with rows of the merged recording."""
     process = next(each for each in processes(recording) if device in each.devices)
     found = what_if(process.recording, settings, capacity=capacity, device=device)
@@ -158,7 +155,7 @@ def _of_process(
     return found.set_column(place, "first_failure", pa.array(failures, pa.int64()))
 
 
-def _sweep(recording: "RecordingData", *, is_other_device: bool) -> list[str]:
+def _sweep(recording: RecordingData, *, is_other_device: bool) -> list[str]:
     """Return the settings that matter; the recording's own too if its device is replaced."""
     own = ",".join(known_settings(recording.manifest))
     others = [each for each in SETTINGS_THAT_MATTER if each != own]
@@ -166,7 +163,7 @@ def _sweep(recording: "RecordingData", *, is_other_device: bool) -> list[str]:
     return [*([own] if is_other_device else []), *others, *pools, ASYNC]
 
 
-def _recorded(recording: "RecordingData", device: int) -> dict[str, Any]:
+def _recorded(recording: RecordingData, device: int) -> dict[str, Any]:
     """Return the row of the recording itself."""
     stats = statistics(recording, device)
     at_peak = fragmentation(recording, "peak", device)
@@ -190,7 +187,7 @@ def _recorded(recording: "RecordingData", device: int) -> dict[str, Any]:
     }
 
 
-def _recorded_calls(recording: "RecordingData", device: int) -> DriverCalls:
+def _recorded_calls(recording: RecordingData, device: int) -> DriverCalls:
     events = recording.tables["memory_events"]
     actions = codes(events["action"], ACTIONS)
     sizes, pools = plain(events["size"]), plain(events["pool"])
@@ -209,7 +206,7 @@ def _recorded_calls(recording: "RecordingData", device: int) -> DriverCalls:
     )
 
 
-def _failure(recording: "RecordingData", row: int) -> dict[str, Any]:
+def _failure(recording: RecordingData, row: int) -> dict[str, Any]:
     times = recording.tables["memory_events"]["time"]
     return {
         "first_failure": row if row >= 0 else None,
@@ -217,7 +214,7 @@ def _failure(recording: "RecordingData", row: int) -> dict[str, Any]:
     }
 
 
-def _replayed(recording: "RecordingData", settings: str, replayed: DeviceReplay) -> dict[str, Any]:
+def _replayed(recording: RecordingData, settings: str, replayed: DeviceReplay) -> dict[str, Any]:
     found = replayed.outcome()
     stats = replayed.allocator.memory_stats()
     reserved = found.reserved_at_peak
@@ -235,7 +232,7 @@ def _replayed(recording: "RecordingData", settings: str, replayed: DeviceReplay)
     }
 
 
-def _async(recording: "RecordingData", device: int, capacity: int | None) -> dict[str, Any]:
+def _async(recording: RecordingData, device: int, capacity: int | None) -> dict[str, Any]:
     """Return bounds for cudaMallocAsync with a pool that keeps its memory.
 
     The driver's rules are unknown, and depend on when the GPU has finished. From below: the bytes

@@ -1,7 +1,6 @@
 """Part of a recording between two times."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,23 +18,17 @@ from gpuviz.analysis.unseen import unseen_spans
 from gpuviz.data.arrays import numbers
 from gpuviz.data.columns import plain
 from gpuviz.data.derived import OF_ROWS, ROWS, schemas
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.tables import Tables
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
-
-    Tables = Mapping[str, pa.Table]
-    Chosen = dict[str, NDArray[Any]]
+Chosen = dict[str, np.ndarray]
 
 _MOMENTS = ("device_memory", "memory_operations", "host_accesses", "collectives")
 _INTERVALS = ("activities", "api_calls", "synchronizations", "overheads", "host_samples", "ranges")
 _EVENTS = "memory_events"
 
 
-def window(recording: "RecordingData", start: int, end: int) -> "RecordingData":
+def window(recording: RecordingData, start: int, end: int) -> RecordingData:
     """Return the part of a recording after ``start`` and until ``end``, on the same time axis.
 
     Blocks that exist at ``start`` become initial events. Rows that extend beyond the window are
@@ -81,13 +74,13 @@ def window(recording: "RecordingData", start: int, end: int) -> "RecordingData":
     return part
 
 
-def _within(recording: "RecordingData", start: int, end: int) -> tuple[int, int]:
+def _within(recording: RecordingData, start: int, end: int) -> tuple[int, int]:
     """Return a window without the time that the recording does not cover."""
     first, last = recording.time_range
     return min(max(start, first), last), min(max(end, first), last)
 
 
-def _unseen(recording: "RecordingData", bounds: tuple[int, int]) -> "pa.Table":
+def _unseen(recording: RecordingData, bounds: tuple[int, int]) -> pa.Table:
     """Return when the work of the GPU is not known, within bounds."""
     begin, end = unseen_spans(recording.tables, bounds).values()
     columns = [np.arange(1, len(begin) + 1), begin, end, np.ones(len(begin))]
@@ -96,7 +89,7 @@ def _unseen(recording: "RecordingData", bounds: tuple[int, int]) -> "pa.Table":
     return pa.table([*arrays], schema=schema)
 
 
-def _derived(recording: "RecordingData", bounds: tuple[int, int]) -> "dict[str, pa.Table]":
+def _derived(recording: RecordingData, bounds: tuple[int, int]) -> dict[str, pa.Table]:
     """Return the derived tables of a window; row numbers are those of the recording."""
     timed = [name for name in schemas() if name not in OF_ROWS]
     found = {name: cut(derived(recording)[name], name, bounds) for name in timed}
@@ -110,7 +103,7 @@ def _derived(recording: "RecordingData", bounds: tuple[int, int]) -> "dict[str, 
     return found
 
 
-def _choose_referenced(tables: "Tables", derived_tables: "Tables", chosen: "Chosen") -> None:
+def _choose_referenced(tables: Tables, derived_tables: Tables, chosen: Chosen) -> None:
     """Choose also the rows that chosen rows refer to, in place."""
     for name, column, table in ROWS:
         if name in derived_tables and table in chosen and table != "activities":
@@ -125,7 +118,7 @@ def _choose_referenced(tables: "Tables", derived_tables: "Tables", chosen: "Chos
     _choose_ranges(tables, chosen)
 
 
-def _choose_ranges(tables: "Tables", chosen: "Chosen") -> None:
+def _choose_ranges(tables: Tables, chosen: Chosen) -> None:
     """Choose the ranges of chosen calls and events, and the ranges around those."""
     users = ("api_calls", "collectives")
     calls = [plain(tables[name]["range"])[chosen[name]] for name in users]
@@ -138,12 +131,12 @@ def _choose_ranges(tables: "Tables", chosen: "Chosen") -> None:
         wanted = parents[new]
 
 
-def _is_one_of(column: "pa.ChunkedArray", ids: "NDArray[Any]") -> "NDArray[Any]":
-    found: NDArray[Any] = np.isin(plain(column), ids[ids != 0])
+def _is_one_of(column: pa.ChunkedArray, ids: np.ndarray) -> np.ndarray:
+    found: np.ndarray = np.isin(plain(column), ids[ids != 0])
     return found
 
 
-def _renumbered(name: str, table: "pa.Table", chosen: "Chosen") -> "pa.Table":
+def _renumbered(name: str, table: pa.Table, chosen: Chosen) -> pa.Table:
     """Return a derived table with the numbers of chosen rows; -1 for the others."""
     for of, column, rows_of in ROWS:
         if of == name:
@@ -154,17 +147,17 @@ def _renumbered(name: str, table: "pa.Table", chosen: "Chosen") -> "pa.Table":
     return table.cast(schemas()[name])
 
 
-def _events(recording: "RecordingData", before: "pa.Table", start: int, end: int) -> "pa.Table":
+def _events(recording: RecordingData, before: pa.Table, start: int, end: int) -> pa.Table:
     events = recording.tables[_EVENTS].slice(recording.manifest.initial_events)
     times = plain(events["time"])
     inside = events.filter((times > start) & (times <= end))
     return pa.concat_tables([before, inside]).unify_dictionaries()
 
 
-def _moments(table: "pa.Table", start: int, end: int) -> "NDArray[Any]":
+def _moments(table: pa.Table, start: int, end: int) -> np.ndarray:
     """Return the rows in a window, and each device's last sample of memory before it."""
     times = plain(table["time"])
-    chosen: NDArray[Any] = (times > start) & (times <= end)
+    chosen: np.ndarray = (times > start) & (times <= end)
     if "used" in table.schema.names:
         earlier = np.flatnonzero(times <= start)
         devices = plain(table["device"])[earlier]

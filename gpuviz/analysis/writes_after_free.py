@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _LINES = ("allocated", "freed", "reused")
 
 
-def writes_after_free(recording: "RecordingData") -> "pa.Table":
+def writes_after_free(recording: "RecordingData") -> pa.Table:
     """Return the freed blocks whose contents had changed when their memory was used again.
 
     Columns: ``device``, ``address``, ``bytes`` and ``stream`` of the block, ``offset`` of the first

@@ -1,22 +1,17 @@
 """What XLA, JAX's compiler, does: its own NVTX ranges around compilations and runs of functions."""
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import have_frame
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.call_stacks import Frame
-    from gpuviz.data.recording_data import RecordingData
 
 _NVTX = DICTIONARIES["ranges", "kind"].index("nvtx")
 _MODULE = re.compile(r"#(?:hlo_)?module=([^,#]*)")
@@ -34,7 +29,7 @@ _JIT = re.compile(r"[/\\]jax[/\\]_src[/\\]pjit\.py$")
 
 
 @Once
-def xla_compilations(recording: "RecordingData") -> "NDArray[Any]":
+def xla_compilations(recording: RecordingData) -> np.ndarray:
     """Return the rows of ``ranges`` in which a thread waits until XLA has compiled a function.
 
     XLA's thread pool has ranges of its own, such as ``XlaCompileBackend``, in the same time.
@@ -43,17 +38,17 @@ def xla_compilations(recording: "RecordingData") -> "NDArray[Any]":
 
 
 @Once
-def runs_of_xla(recording: "RecordingData") -> "NDArray[Any]":
+def runs_of_xla(recording: RecordingData) -> np.ndarray:
     """Return the rows of ``ranges`` in which a thread launches what XLA made of a function."""
     return _rows_of(recording, "XlaModule:")
 
 
-def is_operation(frame: "Frame") -> bool:
+def is_operation(frame: Frame) -> bool:
     """Return whether a function runs an operation of JAX outside of `jax.jit`."""
     return frame.is_installed and _OPERATION.search(frame.filename) is not None
 
 
-def runs_operation(recording: "RecordingData", stack: int) -> bool:
+def runs_operation(recording: RecordingData, stack: int) -> bool:
     """Return whether a call stack runs an operation of JAX outside of `jax.jit`.
 
     JAX runs it by a function under `jax.jit`. Such a function of the program calls operations, too,
@@ -65,7 +60,7 @@ def runs_operation(recording: "RecordingData", stack: int) -> bool:
 
 
 @Once
-def threads_of_xla(recording: "RecordingData") -> dict[int, int]:
+def threads_of_xla(recording: RecordingData) -> dict[int, int]:
     """Return the thread for which each of XLA's threads launches.
 
     XLA tries kernels in a pool of threads while it compiles, and others copy the arguments and
@@ -106,8 +101,8 @@ def function_of(name: str) -> str:
 
 
 def _work_of_xla(
-    recording: "RecordingData",
-) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    recording: RecordingData,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the threads that compile and launch functions of XLA, and when they do, in columns."""
     rows = np.concatenate([xla_compilations(recording), runs_of_xla(recording)])
     if len(rows):
@@ -121,30 +116,28 @@ def _work_of_xla(
     return thread, begin, np.maximum(np.where(end < 0, recording.duration_ns, end), begin)
 
 
-def _rows_in_jax(recording: "RecordingData", name: str) -> "NDArray[Any]":
+def _rows_in_jax(recording: RecordingData, name: str) -> np.ndarray:
     """Return the rows of a table whose call stack has a function of JAX."""
     stacks = plain(recording.tables[name]["stack"])
     return np.flatnonzero((stacks != 0) & have_frame(recording, stacks, _is_of_jax))
 
 
-def _is_of_jax(frame: "Frame") -> bool:
+def _is_of_jax(frame: Frame) -> bool:
     return frame.is_installed and _JAX.search(frame.filename) is not None
 
 
-def _calls_beside(
-    recording: "RecordingData", begin: "NDArray[Any]", end: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _calls_beside(recording: RecordingData, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Return whether each call begins in one of some spans, or shortly afterwards."""
     called = plain(recording.tables["api_calls"]["time"])
-    found: NDArray[Any] = Intervals(begin, end + _AFTER_NS).within(called, called + 1) > 0
+    found: np.ndarray = Intervals(begin, end + _AFTER_NS).within(called, called + 1) > 0
     return found
 
 
-def _rows_of(recording: "RecordingData", prefix: str) -> "NDArray[Any]":
+def _rows_of(recording: RecordingData, prefix: str) -> np.ndarray:
     table = recording.tables["ranges"]
     rows = np.flatnonzero(codes(table["kind"], DICTIONARIES["ranges", "kind"]) == _NVTX)
     names = plain(table["name"])[rows]
     known = distinct(names)
     chosen = [each.startswith(prefix) for each in texts(recording.tables, known)]
-    found: NDArray[Any] = rows[np.isin(names, known[chosen])]
+    found: np.ndarray = rows[np.isin(names, known[chosen])]
     return found

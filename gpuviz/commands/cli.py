@@ -1,19 +1,12 @@
 """The verbs of the command ``gpuviz``, and their options."""
 
 import sys
-from pathlib import Path
-from typing import Any
 
 import click
 
 from gpuviz.commands.cli_programs import demo, prove, run
 from gpuviz.commands.help import Group
-from gpuviz.commands.options import (
-    FILE,
-    FORMATS,
-    examples,
-)
-from gpuviz.commands.quantities import parse_range, parse_size
+from gpuviz.commands.options import FILE, FORMATS, examples, verb
 
 
 @click.group(
@@ -45,26 +38,18 @@ for each in (demo, run, prove):
     "gpuviz report run.gpuviz",
     "gpuviz report run.gpuviz -o public.html --redact --range 1.5s:1.8s --max-size 5MB",
 )
-def report(*, window: str | None, max_size: str | None, **options: Any) -> None:
+@verb
+def report() -> None:
     """Write a recording as one HTML file that opens offline."""
-    from gpuviz.commands import report as command
-
-    command.run(
-        window=None if window is None else parse_range(window),
-        max_size=None if max_size is None else parse_size(max_size),
-        **options,
-    )
 
 
 @commands.command()
 @click.argument("file", type=FILE)
 @click.argument("after", type=FILE, required=False)
 @examples("gpuviz view run.gpuviz", "gpuviz view before.gpuviz after.gpuviz")
-def view(*, file: Path, after: Path | None) -> None:
+@verb
+def view() -> None:
     """Open a recording in a browser, or two side by side with what differs."""
-    from gpuviz.commands import view as command
-
-    command.run(file, after)
 
 
 @commands.command()
@@ -78,15 +63,13 @@ def view(*, file: Path, after: Path | None) -> None:
 )
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @examples("gpuviz viewer -o page.html")
-def viewer(*, output: Path, force: bool) -> None:
+@verb
+def viewer() -> None:
     """Write a page that shows the recordings, reports and PyTorch snapshots dropped on it.
 
     Nothing needs to be installed to use it, and it sends nothing. It shows findings, iterations,
     what-if and the summary of reports only, which contain them.
     """
-    from gpuviz.commands import viewer as command
-
-    command.run(output, force=force)
 
 
 @commands.command()
@@ -94,22 +77,18 @@ def viewer(*, output: Path, force: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--all", "everything", is_flag=True, help="Also what saves little.")
 @examples("gpuviz findings run.gpuviz", "gpuviz findings --json run.gpuviz | jq .findings")
-def findings(*, file: Path, as_json: bool, everything: bool) -> None:
+@verb
+def findings() -> None:
     """Print what costs memory or time, and what to change."""
-    from gpuviz.commands import findings as command
-
-    command.run(file, as_json=as_json, everything=everything)
 
 
 @commands.command()
 @click.argument("file", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @examples("gpuviz hazards run.gpuviz", "gpuviz hazards --json run.gpuviz | jq .hazards")
-def hazards(*, file: Path, as_json: bool) -> None:
+@verb
+def hazards() -> None:
     """Print unordered operations on the same memory, and what to change."""
-    from gpuviz.commands import hazards as command
-
-    command.run(file, as_json=as_json)
 
 
 @commands.command()
@@ -132,14 +111,12 @@ def hazards(*, file: Path, as_json: bool) -> None:
     "gpuviz diff before.gpuviz after.gpuviz -o diff.html --fail-on peak:5%,kernels:0",
     "gpuviz diff before.gpuviz after.gpuviz --finding 1",
 )
-def diff(*, before: Path, after: Path, **options: Any) -> None:
+@verb
+def diff() -> None:
     """Print what changed from one recording to another.
 
     The exit code is 2 if a recording or a limit cannot be used.
     """
-    from gpuviz.commands import diff as command
-
-    command.run(before, after, **options)
 
 
 @commands.command()
@@ -150,22 +127,18 @@ def diff(*, before: Path, after: Path, **options: Any) -> None:
     "gpuviz merge ranks -o all.gpuviz",
     "gpuviz merge rank0.gpuviz rank1.gpuviz.part -o all.gpuviz",
 )
-def merge(*, sources: tuple[Path, ...], output: Path, force: bool) -> None:
+@verb
+def merge() -> None:
     """Write the recordings of several processes as one, on one time axis."""
-    from gpuviz.commands import merge as command
-
-    command.run(sources, output=output, force=force)
 
 
 @commands.command()
 @click.argument("file", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @examples("gpuviz leaks run.gpuviz")
-def leaks(*, file: Path, as_json: bool) -> None:
+@verb
+def leaks() -> None:
     """Print the lines whose memory grows with each iteration."""
-    from gpuviz.commands import leaks as command
-
-    command.run(file, as_json=as_json)
 
 
 @commands.command("what-if")
@@ -181,27 +154,22 @@ def leaks(*, file: Path, as_json: bool) -> None:
     "gpuviz what-if run.gpuviz expandable_segments:True cupy --capacity 24GiB",
     "gpuviz what-if run.gpuviz expandable_segments:True -o expandable.gpuviz",
 )
-def what_if(*, file: Path, capacity: str | None, **options: Any) -> None:
+@verb
+def what_if() -> None:
     """Print the memory of a recorded program under other settings of the allocator.
 
     SETTINGS are those of PyTorch's allocator, such as max_split_size_mb:128, or cupy for CuPy's
     pool, or cudaMallocAsync; by default, those that matter.
     """
-    from gpuviz.commands import what_if as command
-
-    room = None if capacity is None else parse_size(capacity, "--capacity")
-    command.run(file, capacity=room, **options)
 
 
 @commands.command()
 @click.argument("file", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @examples("gpuviz info run.gpuviz", "gpuviz info --json run.gpuviz | jq .devices")
-def info(*, file: Path, as_json: bool) -> None:
+@verb
+def info() -> None:
     """Print the main facts of a recording."""
-    from gpuviz.commands import info as command
-
-    command.run(file, as_json=as_json)
 
 
 @commands.command()
@@ -209,11 +177,9 @@ def info(*, file: Path, as_json: bool) -> None:
 @click.option("--device", type=int, help="Only this device, by ordinal.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @examples("gpuviz peak run.gpuviz")
-def peak(*, file: Path, device: int | None, as_json: bool) -> None:
+@verb
+def peak() -> None:
     """Print what makes up the peak of memory, level by level."""
-    from gpuviz.commands import peak as command
-
-    command.run(file, device, as_json=as_json)
 
 
 @commands.command()
@@ -221,11 +187,9 @@ def peak(*, file: Path, device: int | None, as_json: bool) -> None:
 @click.option("--device", type=int, help="Only this device, by ordinal.")
 @click.option("--abbreviated", is_flag=True, help="Leave out the lines for each pool.")
 @examples("gpuviz stats run.gpuviz --device 0")
-def stats(*, file: Path, device: int | None, abbreviated: bool) -> None:
+@verb
+def stats() -> None:
     """Print the table of torch.cuda.memory_summary for the end of a recording."""
-    from gpuviz.commands import stats as command
-
-    command.run(file, device=device, abbreviated=abbreviated)
 
 
 @commands.command()
@@ -244,11 +208,9 @@ def stats(*, file: Path, device: int | None, abbreviated: bool) -> None:
     "gpuviz convert run.gpuviz run.pftrace",
     "gpuviz convert run.html step.gpuviz --range 1.5s:1.8s",
 )
-def convert(*, file: Path, output: Path, **options: Any) -> None:
+@verb
+def convert() -> None:
     """Write a recording, or a part of it, in another format; that of IN is detected."""
-    from gpuviz.commands import convert as command
-
-    command.run(file, output, **options)
 
 
 @commands.command()

@@ -12,6 +12,7 @@ from gpuviz.commands.options import (
     complete_files,
     examples,
     recording_options,
+    verb,
 )
 from gpuviz.commands.quantities import parse_size
 from gpuviz.commands.signals import raise_swallowed
@@ -145,12 +146,10 @@ def run(*, program: tuple[str, ...], fail: bool, quarantine: str | None, **optio
     metavar="SCRIPT|-m MODULE|-c CODE [ARGS]...",
 )
 @examples("gpuviz prove train.py --steps 5")
-def prove(*, program: tuple[str, ...]) -> None:
+@verb
+def prove() -> None:
     """Run a program under other settings, and print what was predicted and measured.
 
     It runs twice as it is, and once with each setting that may matter: of the allocator, of record
     stream, and of the loading of kernels. Its output is not shown.
     """
-    from gpuviz.commands import prove as command
-
-    command.run(program)

@@ -1,7 +1,6 @@
 """``gpuviz doctor``: whether this machine can record, and what limits it."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Group
@@ -10,10 +9,8 @@ from rich.text import Text
 
 from gpuviz.commands.output import console, say, say_json
 from gpuviz.doctor.examination import examine
+from gpuviz.doctor.finding import Finding
 from gpuviz.doctor.machine import Machine
-
-if TYPE_CHECKING:
-    from gpuviz.doctor.finding import Finding
 
 _MARKS = {"ok": "[green]ok[/]", "warning": "[yellow]warning[/]", "problem": "[red]problem[/]"}
 
@@ -37,7 +34,7 @@ def run(*, as_json: bool, attempt: bool, calibrate: bool = False) -> bool:
     return can_record
 
 
-def verdict(found: "list[Finding]") -> str:
+def verdict(found: list[Finding]) -> str:
     """Return a sentence on whether recording is possible."""
     problems = [finding for finding in found if finding.level == "problem"]
     warnings = [finding for finding in found if finding.level == "warning"]
@@ -50,7 +47,7 @@ def verdict(found: "list[Finding]") -> str:
     return "This machine can record."
 
 
-def _print(found: "list[Finding]") -> None:
+def _print(found: list[Finding]) -> None:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for heading in ("", "topic", "finding, meaning, solution"):
         table.add_column(heading, vertical="top", overflow="fold")

@@ -1,5 +1,6 @@
 """``gpuviz info``: the main facts of a recording on one screen."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from gpuviz.analysis.collectives import late_ranks
 from gpuviz.analysis.device_links import DeviceLink, device_link_lines
 from gpuviz.analysis.processes import device_names
 from gpuviz.analysis.statistics import statistics
-from gpuviz.analysis.steady_state import steady_of
+from gpuviz.analysis.steady_state import SteadyState, steady_of
 from gpuviz.commands.output import console, say_json
 from gpuviz.commands.progress import reading
 from gpuviz.conclusions.numbers import busy, hidden_copies
@@ -30,11 +31,8 @@ from gpuviz.report.facts import allocator_of
 from gpuviz.report.other_memory import UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import RenderableType
 
-    from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.recording import Recording
 
 # In the line about memory outside the allocators.
@@ -179,7 +177,7 @@ def _activities(recording: "Recording") -> dict[str, Any]:
     }
 
 
-def _steady(state: "SteadyState") -> dict[str, Any]:
+def _steady(state: SteadyState) -> dict[str, Any]:
     return {"ns": state.duration_ns, "busy": state.busy, "left_out": left_out(state)}
 
 
@@ -236,7 +234,7 @@ def _screen(facts: dict[str, Any]) -> "Iterator[RenderableType]":
     yield Text(", ".join(format_counted(facts["rows"][f"{noun}s"], noun) for noun in nouns))
 
 
-def _lines_of_other_memory(other: dict[str, Any], labels: dict[int, str]) -> "Iterator[str]":
+def _lines_of_other_memory(other: dict[str, Any], labels: dict[int, str]) -> Iterator[str]:
     for row in other["samples"]:
         libraries = [
             (each["current"], each["library"] or UNKNOWN)
@@ -309,7 +307,7 @@ def _levels_table(title: str, levels: dict[str, Any]) -> "RenderableType":
     return table
 
 
-def _lines_of(activities: dict[str, Any], labels: dict[int, str]) -> "Iterator[str]":
+def _lines_of(activities: dict[str, Any], labels: dict[int, str]) -> Iterator[str]:
     if not activities:
         return
     yield f"Kernels: {format_count(activities['kernels'])}"
@@ -327,7 +325,7 @@ def _lines_of(activities: dict[str, Any], labels: dict[int, str]) -> "Iterator[s
         yield f"{label}: {'; '.join(map(str, shown))}"
 
 
-def _lines_of_collectives(collectives: dict[str, Any]) -> "Iterator[str]":
+def _lines_of_collectives(collectives: dict[str, Any]) -> Iterator[str]:
     if not collectives:
         return
     unknown = [

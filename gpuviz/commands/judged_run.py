@@ -6,24 +6,21 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
+from gpuviz.commands.run_options import RunOptions
 from gpuviz.commands.startup import sitecustomize as startup
 from gpuviz.hazards.verdict import NO_VERDICT
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gpuviz.commands.run_options import RunOptions
 
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 def judged_run(
-    program: tuple[str, ...], options: "RunOptions", environment: "Mapping[str, str]"
+    program: tuple[str, ...], options: RunOptions, environment: Mapping[str, str]
 ) -> NoReturn:
     """Run ``python PROGRAM``, and exit with its own code if it fails, else with the verdict's."""
     with tempfile.TemporaryDirectory(prefix="gpuviz-run-") as folder:
@@ -36,7 +33,7 @@ def judged_run(
     sys.exit(code or verdict)
 
 
-def _run(program: tuple[str, ...], environment: "Mapping[str, str]") -> int:
+def _run(program: tuple[str, ...], environment: Mapping[str, str]) -> int:
     """Return the exit code of the program, negative for a signal; signals are passed on to it."""
     child = subprocess.Popen(  # noqa: S603 - the program
         [sys.executable, *program], env=environment, close_fds=False

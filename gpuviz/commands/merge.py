@@ -1,8 +1,8 @@
 """``gpuviz merge``: the recordings of several processes as one."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpuviz.analysis.processes import device_names
 from gpuviz.commands.output import say
@@ -12,9 +12,6 @@ from gpuviz.merging.merge import merged
 from gpuviz.merging.sources import files, loaded
 from gpuviz.quantities import format_bytes, format_duration
 from gpuviz.recording import Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def run(sources: tuple[Path, ...], *, output: Path, force: bool) -> None:
@@ -36,7 +33,7 @@ def run(sources: tuple[Path, ...], *, output: Path, force: bool) -> None:
     say(f"Wrote {output}")
 
 
-def _lines(recording: "Recording") -> "Iterator[str]":
+def _lines(recording: Recording) -> Iterator[str]:
     """Yield a line for each GPU, and below it one for each process that used it."""
     names = device_names(recording)
     rows = {row["id"]: row for row in recording.tables["devices"].to_pylist()}

@@ -2,6 +2,8 @@
 
 import inspect
 from collections.abc import Callable
+from functools import update_wrapper
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +90,12 @@ def examples(*lines: str) -> Callable[[_Function], _Function]:
         return function
 
     return add
+
+
+def verb(function: _Function) -> _Function:
+    """Let a command pass its options to ``run`` of its module, which is imported only then."""
+
+    def run(**options: Any) -> None:
+        import_module(f"gpuviz.commands.{function.__name__}").run(**options)
+
+    return update_wrapper(run, function)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,8 +10,6 @@ import click
 from gpuviz.terminal import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 

@@ -5,6 +5,7 @@ import shlex
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,6 @@ from gpuviz.recorder.record import record
 from gpuviz.recorder.recorder import Recorder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gpuviz.commands.live_view import LiveView
     from gpuviz.frameworks.cupy_start import FirstAllocation
     from gpuviz.recorder.record import AllocatorMode
@@ -130,7 +129,7 @@ class RecordedRun:
         if self._begins_later.isdisjoint(sys.modules) and self._has_driver():
             self._record_library()
 
-    def _install(self, install: "Callable[[], None]") -> None:
+    def _install(self, install: Callable[[], None]) -> None:
         from gpuviz.frameworks.shared_pool import call_before_first_allocation
 
         with warnings.catch_warnings(record=True) as caught:

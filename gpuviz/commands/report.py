@@ -6,6 +6,7 @@ from typing import Any
 from gpuviz.commands.browser import open_page
 from gpuviz.commands.output import say
 from gpuviz.commands.progress import reading, writing
+from gpuviz.commands.quantities import parse_range, parse_size
 from gpuviz.errors import GpuvizError
 from gpuviz.formats.detection import detect
 from gpuviz.formats.output_path import check_output
@@ -17,21 +18,26 @@ def run(  # noqa: PLR0913 - a value for each option
     output: Path | None,
     force: bool,
     redact: bool,
-    window: tuple[int, int] | None,
-    max_size: int | None,
+    window: str | None,
+    max_size: str | None,
     open_browser: bool,
 ) -> None:
     """Write the report of a recording.
 
     Raises:
-        GpuvizError: The file cannot be read as a recording, or the output cannot be written.
+        GpuvizError: The file cannot be read as a recording, an option is no time range or size, or
+            the output cannot be written.
     """
+    chosen: dict[str, Any] = {
+        "redact": redact,
+        "window": None if window is None else parse_range(window),
+        "max_size": None if max_size is None else parse_size(max_size),
+    }
     # A file that is no recording must not be reported as one whose report exists.
     detect(file)
     output = output or Path(f"{file.stem}.html")
     check_output(output, force=force)
     recording = reading(file)
-    chosen: dict[str, Any] = {"redact": redact, "window": window, "max_size": max_size}
     asked = {name: value for name, value in chosen.items() if value}
     try:
         with writing(output):

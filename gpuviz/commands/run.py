@@ -3,8 +3,9 @@
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -19,11 +20,7 @@ from gpuviz.formats.output_path import (
     check_recording_name,
     check_report_name,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gpuviz.recorder.prevention import RecordStream
+from gpuviz.recorder.prevention import RecordStream
 
 FOLDER_SUFFIX = ".recordings"
 _ELF = b"\x7fELF"
@@ -140,7 +137,7 @@ def options_of(  # noqa: PLR0913 - a value for each option
     no_graph_nodes: bool,
     hazards: bool,
     forbid_default_stream: bool,
-    record_stream: "RecordStream",
+    record_stream: RecordStream,
     poison: bool,
     quarantine: int,
     shared_pool: bool,
@@ -219,7 +216,7 @@ def options_of(  # noqa: PLR0913 - a value for each option
     )
 
 
-def _check_budget(budget: str, left_out: "Mapping[str, bool]") -> None:
+def _check_budget(budget: str, left_out: Mapping[str, bool]) -> None:
     from gpuviz.recorder.budget import share_of
 
     _check_free_of("--budget", left_out)
@@ -229,7 +226,7 @@ def _check_budget(budget: str, left_out: "Mapping[str, bool]") -> None:
         raise click.UsageError(f"--{error}") from None
 
 
-def _check_free_of(name: str, left_out: "Mapping[str, bool]") -> None:
+def _check_free_of(name: str, left_out: Mapping[str, bool]) -> None:
     given = [option for option, is_given in left_out.items() if is_given]
     if given:
         raise click.UsageError(f"{name} contradicts {' and '.join(given)}.")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Self
 
 from gpuviz.formats.output_path import part_of
 from gpuviz.recorder.launch import launch_fields
+from gpuviz.recorder.prevention import RecordStream
 
 if TYPE_CHECKING:
-    from gpuviz.recorder.prevention import RecordStream
     from gpuviz.recorder.record import AllocatorMode
 
 
@@ -55,7 +55,7 @@ class RunOptions:
     graph_nodes: bool = True
     hazards: bool = False
     forbid_default_stream: bool = False
-    record_stream: "RecordStream" = "off"
+    record_stream: RecordStream = "off"
     poison: bool = False
     quarantine: int = 0
     verdict: str = ""

@@ -1,5 +1,6 @@
 """``gpuviz what-if``: a recorded program's memory under other settings of the allocator."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +8,7 @@ from gpuviz._core import DeviceError
 from gpuviz.analysis.recommendation import name_of, recommendation
 from gpuviz.commands.output import say, say_json
 from gpuviz.commands.progress import reading, writing
+from gpuviz.commands.quantities import parse_size
 from gpuviz.errors import GpuvizError
 from gpuviz.formats.output_path import check_output
 from gpuviz.quantities import (
@@ -18,8 +20,6 @@ from gpuviz.quantities import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gpuviz.recording import Recording
 
 _UNKNOWN = "-"
@@ -30,7 +30,7 @@ def run(  # noqa: PLR0913 - a value for each option
     file: Path,
     *,
     settings: tuple[str, ...],
-    capacity: int | None,
+    capacity: str | None,
     device: int | None,
     as_json: bool,
     output: Path | None,
@@ -39,17 +39,18 @@ def run(  # noqa: PLR0913 - a value for each option
     """Print a row for the recording and each setting, and write the recording of one.
 
     Raises:
-        GpuvizError: The file cannot be read as a recording, a setting or the device is unknown, or
-            the output cannot be written.
+        GpuvizError: The file cannot be read as a recording, a setting or the device is unknown, the
+            capacity is no size, or the output cannot be written.
     """
+    room = None if capacity is None else parse_size(capacity, "--capacity")
     if output is not None:
         if len(settings) != 1:
             raise GpuvizError("--output writes the recording of one SETTING; name exactly one.")
         check_output(output, force=force)
     recording = reading(file)
     try:
-        rows = recording.what_if(settings or None, capacity=capacity, device=device).to_pylist()
-        replayed = None if output is None else _replayed(recording, settings[0], capacity)
+        rows = recording.what_if(settings or None, capacity=room, device=device).to_pylist()
+        replayed = None if output is None else _replayed(recording, settings[0], room)
     except (ValueError, DeviceError) as error:
         raise GpuvizError(str(error)) from None
     if as_json:
@@ -68,7 +69,7 @@ def _replayed(recording: "Recording", settings: str, capacity: int | None) -> "R
     return replay(recording, settings=settings, capacity=capacity)
 
 
-def _table(rows: list[dict[str, Any]]) -> "Iterator[str]":
+def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
     cells = [_HEADER, *(_cells(row) for row in rows)]
     widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
     for first, *others in cells:
@@ -101,7 +102,7 @@ def _or_unknown(value: Any, form: Any) -> str:
 
 def _conclusions(
     recording: "Recording", rows: list[dict[str, Any]], *, moved: bool
-) -> "Iterator[str]":
+) -> Iterator[str]:
     """Yield when the first request fails, and which setting needs the least memory."""
     devices = recording.tables["devices"]["total_memory"].to_pylist()
     if not moved and not all(devices):

@@ -5,12 +5,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from gpuviz.data.call_stacks import NO_STACK
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 # Two texts of a function's line are an edit of one line if they have this much in common.
 _LEAST_SIMILARITY = 0.6
@@ -53,7 +50,7 @@ class Pair:
         return is_both and self.before.source != self.after.source  # type: ignore[union-attr]
 
 
-def line_of(recording: "RecordingData", stack: int) -> CodeLine:
+def line_of(recording: RecordingData, stack: int) -> CodeLine:
     """Return the user's line of a call stack; that of no call stack if it is unknown."""
     frame = recording.call_stacks.user_frame(stack)
     if frame is None:

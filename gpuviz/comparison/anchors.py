@@ -1,20 +1,17 @@
 """Moments of two recordings that correspond to each other."""
 
 from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from gpuviz.conclusions.store import known_iterations
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from gpuviz.data.recording_data import RecordingData
 
 By = Literal["ranges", "cells", "iterations", "beginning"]
 Times = tuple[int, int]
@@ -39,7 +36,7 @@ class Anchors:
     times: tuple[Times, ...]
 
 
-def anchors(before: "RecordingData", after: "RecordingData") -> Anchors:
+def anchors(before: RecordingData, after: RecordingData) -> Anchors:
     """Return the moments that correspond to each other in two recordings.
 
     They are the begins and ends of ranges of the same name (of several, the first corresponds to
@@ -63,16 +60,16 @@ def _pairs(before: _Intervals, after: _Intervals) -> list[Times]:
     ]
 
 
-def _ranges(recording: "RecordingData") -> _Intervals:
+def _ranges(recording: RecordingData) -> _Intervals:
     return _by_name(_of_kinds(recording, "range", "nvtx"))
 
 
-def _cells(recording: "RecordingData") -> _Intervals:
+def _cells(recording: RecordingData) -> _Intervals:
     # Their numbers count all runs of the notebook.
     return _by_name(("", times) for _, times in _of_kinds(recording, "cell"))
 
 
-def _iterations(recording: "RecordingData") -> _Intervals:
+def _iterations(recording: RecordingData) -> _Intervals:
     if not recording.devices:
         return {}
     table = known_iterations(recording, recording.devices[0])
@@ -80,14 +77,14 @@ def _iterations(recording: "RecordingData") -> _Intervals:
     return _by_name(("", times) for times in zip(starts, ends, strict=True))
 
 
-def _by_name(intervals: "Iterable[tuple[str, Times]]") -> _Intervals:
+def _by_name(intervals: Iterable[tuple[str, Times]]) -> _Intervals:
     found: _Intervals = {}
     for name, times in sorted(intervals, key=lambda each: each[1]):
         found.setdefault(name, []).append(times)
     return found
 
 
-def _of_kinds(recording: "RecordingData", *kinds: str) -> "Iterator[tuple[str, Times]]":
+def _of_kinds(recording: RecordingData, *kinds: str) -> Iterator[tuple[str, Times]]:
     """Yield names and times of the ranges of some kinds that have ended."""
     table = recording.tables["ranges"]
     begin, end = plain(table["time"]), plain(table["end"])
@@ -120,7 +117,7 @@ def _in_order(times: list[Times]) -> tuple[Times, ...]:
     return tuple(dict.fromkeys([*found[::step], *found[-1:]]))
 
 
-_SOURCES: "dict[By, Callable[[RecordingData], _Intervals]]" = {
+_SOURCES: dict[By, Callable[[RecordingData], _Intervals]] = {
     "ranges": _ranges,
     "cells": _cells,
     "iterations": _iterations,

@@ -1,8 +1,9 @@
 """Copies, memsets and waits of the host that cost more than before, by line: part of R39."""
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,13 +13,9 @@ from gpuviz.analysis.copies import copies
 from gpuviz.analysis.launches import CallSites, calls_of, durations, stacks_of
 from gpuviz.analysis.synchronizations import synchronizations
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _SYNCHRONIZATIONS = ("event_synchronize", "stream_synchronize", "context_synchronize")
@@ -65,7 +62,7 @@ class _Row:
         return (self.source or self.site, self.kind)
 
 
-def increases(before: "RecordingData", after: "RecordingData") -> "Iterator[Finding]":
+def increases(before: RecordingData, after: RecordingData) -> Iterator[Finding]:
     """Yield what takes longer: copies, then more memsets, then more synchronizations."""
     yield from _of_copies(_copies(before), _copies(after))
     least_ns = max(int(LEAST_SHARE * before.covered_ns), 1)
@@ -73,7 +70,7 @@ def increases(before: "RecordingData", after: "RecordingData") -> "Iterator[Find
     yield from _of_waits(_waits(before), _waits(after), least_ns)
 
 
-def _of_copies(before: list[_Row], after: list[_Row]) -> "Iterator[Finding]":
+def _of_copies(before: list[_Row], after: list[_Row]) -> Iterator[Finding]:
     was, now = (sum(row.time_ns for row in rows) for rows in (before, after))
     if now - was <= _LEAST_CHANGE * was:
         return
@@ -122,7 +119,7 @@ def _no_longer_pinned(before: list[_Row], after: list[_Row]) -> list[tuple[_Row,
     return [(row, more) for row, more in grown if lost[row.kind]]
 
 
-def _of_memsets(before: list[_Row], after: list[_Row], least_ns: int) -> "Iterator[Finding]":
+def _of_memsets(before: list[_Row], after: list[_Row], least_ns: int) -> Iterator[Finding]:
     grown = _grown(before, after, lambda row: row.count)
     more, change = _totals(before, after)
     if more <= 0 or change < least_ns or not grown:
@@ -139,7 +136,7 @@ def _of_memsets(before: list[_Row], after: list[_Row], least_ns: int) -> "Iterat
     )
 
 
-def _of_waits(before: list[_Row], after: list[_Row], least_ns: int) -> "Iterator[Finding]":
+def _of_waits(before: list[_Row], after: list[_Row], least_ns: int) -> Iterator[Finding]:
     grown = _grown(before, after, lambda row: row.count)
     more, change = _totals(before, after)
     if more <= 0 or change < least_ns or not grown:
@@ -165,7 +162,7 @@ def _totals(before: list[_Row], after: list[_Row]) -> tuple[int, int]:
     )
 
 
-def _per_place(rows: list[_Row], value: "Callable[[_Row], int]") -> "Counter[tuple[str, str]]":
+def _per_place(rows: list[_Row], value: Callable[[_Row], int]) -> Counter[tuple[str, str]]:
     sums = Counter[tuple[str, str]]()
     for row in rows:
         sums[row.place] += value(row)
@@ -173,7 +170,7 @@ def _per_place(rows: list[_Row], value: "Callable[[_Row], int]") -> "Counter[tup
 
 
 def _grown(
-    before: list[_Row], after: list[_Row], value: "Callable[[_Row], int]"
+    before: list[_Row], after: list[_Row], value: Callable[[_Row], int]
 ) -> list[tuple[_Row, int]]:
     """Return the lines with more than before, and by how much, largest first."""
     was, now = _per_place(before, value), _per_place(after, value)
@@ -191,7 +188,7 @@ def _line(row: _Row, time_ns: int) -> Line:
     return Line(row.site, row.source, f"{format_duration(time_ns)} in {row.count:,}")
 
 
-def _copies(recording: "RecordingData") -> list[_Row]:
+def _copies(recording: RecordingData) -> list[_Row]:
     return [
         _Row(
             row["site"],
@@ -206,7 +203,7 @@ def _copies(recording: "RecordingData") -> list[_Row]:
     ]
 
 
-def _waits(recording: "RecordingData") -> list[_Row]:
+def _waits(recording: RecordingData) -> list[_Row]:
     """Return the synchronizations of each line, and the copies that wait longer than they copy.
 
     Of several calls of a line, such as a copy and the synchronization after it, the longest counts.
@@ -226,7 +223,7 @@ def _waits(recording: "RecordingData") -> list[_Row]:
     return list(found.values())
 
 
-def _memsets(recording: "RecordingData") -> list[_Row]:
+def _memsets(recording: RecordingData) -> list[_Row]:
     activities = recording.tables["activities"]
     is_memset = codes(activities["kind"], _KINDS) == _KINDS.index("memset")
     rows = activities.take(np.flatnonzero(is_memset))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from gpuviz.advice.finding import Finding
 from gpuviz.analysis.statistics import statistics
 from gpuviz.comparison.alignment import CodeLine, Pair, align, line_of
 from gpuviz.comparison.environment import changed_settings, limits_of_comparison
@@ -16,12 +17,10 @@ from gpuviz.comparison.regressions import regressions
 from gpuviz.comparison.totals import changed, idle_time, totals
 from gpuviz.data.columns import plain
 from gpuviz.data.marks import TABLE_MARK
+from gpuviz.data.recording_data import RecordingData
 
 if TYPE_CHECKING:
     from collections import Counter
-
-    from gpuviz.advice.finding import Finding
-    from gpuviz.data.recording_data import RecordingData
 
 
 class Differences:
@@ -35,7 +34,7 @@ class Differences:
         after: The second recording.
     """
 
-    def __init__(self, before: "RecordingData", after: "RecordingData") -> None:
+    def __init__(self, before: RecordingData, after: RecordingData) -> None:
         self.before, self.after = before, after
 
     def __repr__(self) -> str:
@@ -57,7 +56,7 @@ class Differences:
         return tuple(limits_of_comparison(self.before, self.after))
 
     @cached_property
-    def findings(self) -> "tuple[Finding, ...]":
+    def findings(self) -> tuple[Finding, ...]:
         """What costs more than before and because of what: peaks, kernels, copies, calls.
 
         Any increase of a peak counts, as memory is exact. Kernels and copies count from 5 % of
@@ -67,7 +66,7 @@ class Differences:
         return tuple(regressions(self))
 
     @cached_property
-    def quantities(self) -> "pa.Table":
+    def quantities(self) -> pa.Table:
         """The totals of both recordings, also those that are equal.
 
         Columns: ``name`` (as in `gpuviz.comparison.totals.QUANTITIES`), ``device`` (null for all
@@ -89,13 +88,13 @@ class Differences:
         return _table(rows, kinds | _CHANGE)
 
     @cached_property
-    def totals(self) -> "pa.Table":
+    def totals(self) -> pa.Table:
         """The rows of `quantities` that differ."""
         found: pa.Table = self.quantities.filter(pa.array(plain(self.quantities["change"]) != 0))
         return found
 
     @cached_property
-    def waterfall(self) -> "pa.Table":
+    def waterfall(self) -> pa.Table:
         """The lines that hold more or less at the peak of a device, largest change first.
 
         Their changes add up to the change of the device's peak of allocated bytes. Columns:
@@ -113,7 +112,7 @@ class Differences:
         return _table(_by_size(rows, "change"), kinds)
 
     @cached_property
-    def kernels(self) -> "pa.Table":
+    def kernels(self) -> pa.Table:
         """The kernels that changed, largest change of total time first.
 
         A kernel is ``new``, ``gone``, has ``more launches`` or ``fewer launches``, or is ``slower``
@@ -131,7 +130,7 @@ class Differences:
         )
 
     @cached_property
-    def modules(self) -> "pa.Table":
+    def modules(self) -> pa.Table:
         """Modules of a neural network whose memory at the peak or launches differ.
 
         A module is known by its path, which stays the same when its lines are edited or moved. The
@@ -146,18 +145,18 @@ class Differences:
         return found.take(np.argsort(-np.abs(change), kind="stable"))
 
     @cached_property
-    def copies(self) -> "pa.Table":
+    def copies(self) -> pa.Table:
         """Copies by kind and host memory whose number or bytes differ."""
         keys, values = ("copy_kind", "host_memory"), ("count", "bytes", "total_ns")
         return self._joined("copies", keys, values, ("count", "bytes"))
 
     @cached_property
-    def waits(self) -> "pa.Table":
+    def waits(self) -> pa.Table:
         """Host waits by kind and CUDA call whose number differs."""
         return self._joined("synchronizations", ("kind", "name"), ("count", "total_ns"), ("count",))
 
     @cached_property
-    def idle(self) -> "pa.Table":
+    def idle(self) -> pa.Table:
         """Idle time of whole devices by cause, where it differs: one measurement on each side."""
         before, after = idle_time(self.before), idle_time(self.after)
         rows = [
@@ -173,7 +172,7 @@ class Differences:
         return _table(_by_size(rows, "change"), {"cause": "utf8"} | _CHANGE)
 
     @cached_property
-    def settings(self) -> "pa.Table":
+    def settings(self) -> pa.Table:
         """Settings, versions, devices and the command line, where they differ."""
         rows = list(changed_settings(self.before, self.after))
         return _table(rows, {"name": "utf8", "before": "utf8", "after": "utf8"})
@@ -203,7 +202,7 @@ class Differences:
 
     def _joined(
         self, name: str, keys: tuple[str, ...], values: tuple[str, ...], compared: tuple[str, ...]
-    ) -> "pa.Table":
+    ) -> pa.Table:
         """Return the rows of a table of both recordings whose compared values differ."""
         sides = [
             {tuple(row[key] for key in keys): row for row in getattr(each, name)().to_pylist()}
@@ -229,6 +228,6 @@ def _by_size(rows: list[dict[str, Any]], column: str) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (-abs(row[column]), str(row)))
 
 
-def _table(rows: Iterable[dict[str, Any]], kinds: dict[str, str]) -> "pa.Table":
+def _table(rows: Iterable[dict[str, Any]], kinds: dict[str, str]) -> pa.Table:
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in kinds.items()])
     return pa.Table.from_pylist(list(rows), schema=schema.with_metadata({TABLE_MARK: b""}))

@@ -1,13 +1,10 @@
 """Settings and versions of two recordings that differ, and what cannot be compared."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.escaping import as_unicode
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 _FACTS = {
     "Allocator": "allocator",
@@ -21,7 +18,7 @@ _FACTS = {
 }
 
 
-def changed_settings(before: "RecordingData", after: "RecordingData") -> Iterator[dict[str, str]]:
+def changed_settings(before: RecordingData, after: RecordingData) -> Iterator[dict[str, str]]:
     """Yield the settings and versions that differ; unknown ones are empty."""
     for name, field in _FACTS.items():
         one, other = (as_unicode(getattr(each.manifest, field)) for each in (before, after))
@@ -42,7 +39,7 @@ def changed_settings(before: "RecordingData", after: "RecordingData") -> Iterato
             yield {"name": name, "before": ours[device], "after": theirs[device]}
 
 
-def limits_of_comparison(before: "RecordingData", after: "RecordingData") -> list[str]:
+def limits_of_comparison(before: RecordingData, after: RecordingData) -> list[str]:
     """Return what of the recordings cannot be compared, or only with care, as sentences."""
     sides = {"before": before, "after": after}
     differences = list(_differences(before, after))
@@ -58,7 +55,7 @@ def limits_of_comparison(before: "RecordingData", after: "RecordingData") -> lis
     return [*differences, *devices, *incomplete, *_missing(sides)]
 
 
-def _differences(before: "RecordingData", after: "RecordingData") -> Iterator[str]:
+def _differences(before: RecordingData, after: RecordingData) -> Iterator[str]:
     if before.manifest.program[:1] != after.manifest.program[:1]:
         yield "The recordings are of different programs; lines are compared by their text."
     ours, theirs = _devices(before), _devices(after)
@@ -68,7 +65,7 @@ def _differences(before: "RecordingData", after: "RecordingData") -> Iterator[st
         yield "Only one recording is of a simulated device; its times are not a GPU's."
 
 
-def _incomplete(side: str, recording: "RecordingData") -> Iterator[str]:
+def _incomplete(side: str, recording: RecordingData) -> Iterator[str]:
     if recording.dropped:
         yield f"The recording {side} lacks {recording.dropped:,} events or activities."
     if not recording.manifest.complete:
@@ -79,7 +76,7 @@ def _incomplete(side: str, recording: "RecordingData") -> Iterator[str]:
         yield f"The recording {side} has work of the GPU in windows only; its totals are of those."
 
 
-def _missing(sides: "dict[str, RecordingData]") -> Iterator[str]:
+def _missing(sides: dict[str, RecordingData]) -> Iterator[str]:
     """Yield what only one recording has."""
     for name, lacking in (
         ("activities", "no GPU activities, so that work is not compared"),
@@ -90,10 +87,10 @@ def _missing(sides: "dict[str, RecordingData]") -> Iterator[str]:
             yield f"The recording {without[0]} has {lacking}."
 
 
-def _program(recording: "RecordingData") -> str:
+def _program(recording: RecordingData) -> str:
     return as_unicode(" ".join(recording.manifest.program))
 
 
-def _devices(recording: "RecordingData") -> dict[int, str]:
+def _devices(recording: RecordingData) -> dict[int, str]:
     rows = recording.tables["devices"].select(["id", "name"]).to_pylist()
     return {row["id"]: row["name"] for row in rows}

@@ -1,21 +1,17 @@
 """Whether a finding's saving came true in a later recording of the changed program."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.replay.compensation import compensated
 from gpuviz.advice.replay.trace import Trace
 from gpuviz.analysis.peak import peak
 from gpuviz.analysis.statistics import statistics
 from gpuviz.comparison.limits import amount
 from gpuviz.conclusions.wording import saving
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.quantities import format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from gpuviz.advice.finding import Finding
-    from gpuviz.data.recording_data import RecordingData
 
 # Of the prediction; repeated runs of a program differ by less.
 _CLOSE = 0.2
@@ -58,9 +54,7 @@ class Outcome:
         )
 
 
-def outcomes(
-    before: "RecordingData", after: "RecordingData", finding: "Finding"
-) -> "Iterator[Outcome]":
+def outcomes(before: RecordingData, after: RecordingData, finding: Finding) -> Iterator[Outcome]:
     """Yield what a finding about the first recording should have lowered, as far as recorded."""
     device = finding.device
     if finding.saved_bytes and device in after.devices:
@@ -76,10 +70,10 @@ def outcomes(
 
 
 def followed_text(
-    before: "RecordingData",
-    after: "RecordingData",
-    finding: "Finding",
-    findings_after: "Sequence[Finding]",
+    before: RecordingData,
+    after: RecordingData,
+    finding: Finding,
+    findings_after: Sequence[Finding],
 ) -> str:
     """Return whether a finding's saving came true, and whether it still holds.
 
@@ -103,7 +97,7 @@ def followed_text(
     return "\n".join(lines)
 
 
-def _is_same(one: "Finding", other: "Finding") -> bool:
+def _is_same(one: Finding, other: Finding) -> bool:
     """Return whether two findings of a rule are about one line, which may have moved."""
     if one.rule != other.rule or one.device != other.device:
         return False

@@ -3,19 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, floor, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpuviz.analysis.launches import durations, text_numbers
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 # Of a normal distribution, two-sided: an interval that holds the median in 99 % of cases.
 _Z = 2.576
@@ -36,7 +32,7 @@ class KernelTimes:
     high: int | None = None
 
 
-def kernel_times(recording: "RecordingData") -> dict[str, KernelTimes]:
+def kernel_times(recording: RecordingData) -> dict[str, KernelTimes]:
     """Return the times of the kernels by name, with a 99 % interval of the median.
 
     The interval is between two of the measured times, so that outliers do not count and nothing is
@@ -86,7 +82,7 @@ def _columns(side: str, times: KernelTimes) -> dict[str, int | None]:
     }
 
 
-def _times(lengths: "NDArray[Any]") -> KernelTimes:
+def _times(lengths: np.ndarray) -> KernelTimes:
     """Return the times of a kernel from its sorted durations."""
     count, total = len(lengths), int(lengths.sum())
     median = int(lengths[(count - 1) // 2] + lengths[count // 2]) // 2

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.initial_state import ALLOCATED
@@ -10,14 +10,12 @@ from gpuviz.analysis.peak import peak_and_state
 from gpuviz.analysis.state import state_at
 from gpuviz.comparison.alignment import CodeLine, Pair, line_of
 from gpuviz.data.columns import plain
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 UNKNOWN_LINE = CodeLine(function="(unknown)")
 
 
-def held_at_peak(recording: "RecordingData", device: int) -> tuple[int, Counter[CodeLine]]:
+def held_at_peak(recording: RecordingData, device: int) -> tuple[int, Counter[CodeLine]]:
     """Return the bytes allocated at a device's peak, and how they divide into lines exactly."""
     peak, state = peak_and_state(recording, device)
     blocks = (state or state_at(recording, "peak", device)).blocks()
@@ -72,7 +70,7 @@ def _status(pair: Pair, change: int) -> str:
     return "grown" if change > 0 else "shrunk"
 
 
-def stacks_in_use(recording: "RecordingData") -> list[int]:
+def stacks_in_use(recording: RecordingData) -> list[int]:
     """Return the ids of all call stacks."""
     ids: list[int] = plain(recording.tables["stacks"]["id"]).tolist()
     return ids

@@ -1,16 +1,13 @@
 """The differences of two recordings as text."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from gpuviz.advice.finding import named
+from gpuviz.comparison.diff import Differences
 from gpuviz.comparison.limits import amount
 from gpuviz.comparison.totals import QUANTITIES
 from gpuviz.quantities import format_count, format_duration, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.comparison.diff import Differences
 
 _MOST_ROWS = 10
 _LEAST_SHARE = 0.001
@@ -18,7 +15,7 @@ _LEAST_FACTOR = 10
 NO_DIFFERENCE = "No difference."
 
 
-def diff_text(found: "Differences") -> str:
+def diff_text(found: Differences) -> str:
     """Return the differences as lines of text, the first rows of each table."""
     parts = [*found.notes, *_sections(found)]
     return "\n".join(parts) if not found.is_empty else "\n".join([*found.notes, NO_DIFFERENCE])
@@ -52,7 +49,7 @@ def quantity_name(row: dict[str, Any], *, several: bool) -> str:
     return f"{QUANTITIES[row['name']][1]}{of}"
 
 
-def _sections(found: "Differences") -> "Iterator[str]":
+def _sections(found: Differences) -> Iterator[str]:
     sections = {
         "Costs more than before": [
             f"{each.title} ({each.certainty}) {each.reason}" for each in found.findings

@@ -1,18 +1,14 @@
 """Totals of a recording that are compared with those of another."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import durations
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as DERIVED
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS, DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _CAUSES = DERIVED["idle_gaps", "cause"]
@@ -36,7 +32,7 @@ QUANTITIES = {
 }
 
 
-def totals(recording: "RecordingData") -> dict[str, int]:
+def totals(recording: RecordingData) -> dict[str, int]:
     """Return the totals of all devices together, without those of memory."""
     activities = recording.tables["activities"]
     kinds = codes(activities["kind"], _KINDS)
@@ -63,7 +59,7 @@ def totals(recording: "RecordingData") -> dict[str, int]:
     }
 
 
-def idle_time(recording: "RecordingData") -> dict[str, int]:
+def idle_time(recording: RecordingData) -> dict[str, int]:
     """Return the time by cause in which a whole device was idle, in ns."""
     gaps = derived(recording)["idle_gaps"]
     is_whole = plain(gaps["stream"]) == _WHOLE_DEVICE
@@ -72,7 +68,7 @@ def idle_time(recording: "RecordingData") -> dict[str, int]:
 
 
 def changed(
-    before: "Mapping[str, int]", after: "Mapping[str, int]", device: int | None = None
+    before: Mapping[str, int], after: Mapping[str, int], device: int | None = None
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each quantity of both."""
     for name, value in before.items():

@@ -2,9 +2,9 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,14 +17,10 @@ from gpuviz.analysis.device_summary import summarize
 from gpuviz.analysis.sites import sites
 from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS
 from gpuviz.out_of_memory.failures import first_failure
 from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from gpuviz.data.recording_data import RecordingData
 
 _CATEGORIES = {
     "parameter": "parameters and buffers",
@@ -52,8 +48,8 @@ _said = partial(Finding, rule="", change="", certainty="certain")
 
 
 def failures(
-    recording: "RecordingData", device: int, found: "Sequence[Finding]" = ()
-) -> "Iterator[Finding]":
+    recording: RecordingData, device: int, found: Sequence[Finding] = ()
+) -> Iterator[Finding]:
     """Yield what failed or nearly did on a device.
 
     Args:
@@ -77,7 +73,7 @@ def failures(
         )
 
 
-def other_facts(recording: "RecordingData") -> "Iterator[Finding]":
+def other_facts(recording: RecordingData) -> Iterator[Finding]:
     """Yield what dominates each device, and facts about its memory."""
     largest = dominant(recording)
     for device in recording.devices:
@@ -91,14 +87,14 @@ def other_facts(recording: "RecordingData") -> "Iterator[Finding]":
         yield from _still_allocated(recording, device)
 
 
-def around(recording: "RecordingData", time_ns: int) -> tuple[int, int]:
+def around(recording: RecordingData, time_ns: int) -> tuple[int, int]:
     """Return the window that shows a moment."""
     start, end = recording.time_range
     half = max(int((end - start) * _AROUND), 1000)
     return max(time_ns - half, start), min(time_ns + half, max(end, start + half))
 
 
-def _out_of_memory(recording: "RecordingData", device: int, count: int) -> Finding:
+def _out_of_memory(recording: RecordingData, device: int, count: int) -> Finding:
     events = recording.tables["memory_events"]
     is_ours = plain(events["device"]) == device
     rows = np.flatnonzero(is_ours & (codes(events["action"], ACTIONS) == ACTIONS.index("oom")))
@@ -124,7 +120,7 @@ def _out_of_memory(recording: "RecordingData", device: int, count: int) -> Findi
     )
 
 
-def training_peak(recording: "RecordingData", device: int) -> "Iterator[Finding]":
+def training_peak(recording: RecordingData, device: int) -> Iterator[Finding]:
     """Yield what the memory at the peak of a training program is, if something is known of it."""
     if not is_training(recording):
         return
@@ -148,7 +144,7 @@ def training_peak(recording: "RecordingData", device: int) -> "Iterator[Finding]
     )
 
 
-def _unused(recording: "RecordingData", device: int) -> "Iterator[Finding]":
+def _unused(recording: RecordingData, device: int) -> Iterator[Finding]:
     summary = summarize(recording, device)
     unused = summary.free_at_peak / max(summary.reserved_at_peak, 1)
     if unused > _MUCH_UNUSED and summary.free_at_peak >= LEAST_BYTES:
@@ -164,7 +160,7 @@ def _unused(recording: "RecordingData", device: int) -> "Iterator[Finding]":
         )
 
 
-def _held_by(recording: "RecordingData", device: int) -> str:
+def _held_by(recording: RecordingData, device: int) -> str:
     """Return a sentence about what holds large blocks at the end; empty if unknown."""
     rows = recording.tables["held_blocks"].to_pylist()
     holders = [row["holder"] for row in rows if row["device"] == device]
@@ -180,7 +176,7 @@ def _held_by(recording: "RecordingData", device: int) -> str:
     return f"Known holders of large blocks: {listed}." if listed else ""
 
 
-def _still_allocated(recording: "RecordingData", device: int) -> "Iterator[Finding]":
+def _still_allocated(recording: RecordingData, device: int) -> Iterator[Finding]:
     summary = summarize(recording, device)
     if not summary.allocations_end:
         return
@@ -211,7 +207,7 @@ def _still_allocated(recording: "RecordingData", device: int) -> "Iterator[Findi
     )
 
 
-def _workspaces_at_end(recording: "RecordingData", device: int) -> tuple[int, int]:
+def _workspaces_at_end(recording: RecordingData, device: int) -> tuple[int, int]:
     """Return how many blocks a device's libraries still have at the end, and their bytes."""
     if not is_training(recording):
         return 0, 0

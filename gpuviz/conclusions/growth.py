@@ -1,13 +1,12 @@
 """Growing memory as conclusions."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from gpuviz.advice.evidence import Line
 from gpuviz.advice.finding import Finding, Findings, named
 from gpuviz.quantities import format_bytes, format_count, format_counted
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 NOTHING_GROWS = "No line's live memory grows with iterations or with runs of a cell."
 _UNITS = {"iteration": "iteration", "cell": "run of its cell"}
@@ -19,7 +18,7 @@ _USES = {
 }
 
 
-def growth_of(leaks: "pa.Table") -> Findings:
+def growth_of(leaks: pa.Table) -> Findings:
     """Return what `gpuviz.Recording.leaks` returned as conclusions, in its order."""
     return Findings(map(_growth, leaks.to_pylist()))
 

@@ -1,22 +1,16 @@
 """Where the rows are that show a finding: a table of the page, and its rows by name."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
+from gpuviz.advice.evidence import Evidence
+from gpuviz.advice.finding import Finding
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.data.columns import plain, rows_at
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
-    from gpuviz.advice.evidence import Evidence
-    from gpuviz.advice.finding import Finding
-    from gpuviz.data.recording_data import RecordingData
-
-
-def rows_of(recording: "RecordingData", finding: "Finding") -> tuple[str, tuple[str, ...]]:
+def rows_of(recording: RecordingData, finding: Finding) -> tuple[str, tuple[str, ...]]:
     """Return the table that shows a finding, ``kernels`` or ``lines``, and its rows by name."""
     kernels = _kernels(recording, finding.evidence)
     if kernels:
@@ -25,8 +19,8 @@ def rows_of(recording: "RecordingData", finding: "Finding") -> tuple[str, tuple[
 
 
 def evidence_rows(
-    recording: "RecordingData", device: int, evidence: "Evidence | None"
-) -> "tuple[str, NDArray[Any]]":
+    recording: RecordingData, device: int, evidence: Evidence | None
+) -> tuple[str, np.ndarray]:
     """Return the table of evidence and its rows, in the form of the table ``shown``."""
     if evidence is None:
         return "", np.empty(0, np.int64)
@@ -40,7 +34,7 @@ def evidence_rows(
     return evidence.table, rows
 
 
-def _kernels(recording: "RecordingData", evidence: "Evidence | None") -> tuple[str, ...]:
+def _kernels(recording: RecordingData, evidence: Evidence | None) -> tuple[str, ...]:
     """Return the names of the kernels that are all of the evidence; empty if it is otherwise."""
     if evidence is None or evidence.table != "activities":
         return ()

@@ -1,21 +1,17 @@
 """Which numbers gpuviz shows of a recording in progress, and of one that has just ended."""
 
-from typing import TYPE_CHECKING
-
 from gpuviz.conclusions import numbers
+from gpuviz.conclusions.headline_number import Number
 from gpuviz.conclusions.recording_numbers import time_figures
-
-if TYPE_CHECKING:
-    from gpuviz.conclusions.headline_number import Number
-    from gpuviz.data.recording_data import RecordingData
-    from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
 
 
 def live_headline(
-    statistics: "RecorderStatistics",
-    device: "DeviceStatistics | None" = None,
-    finished: "RecordingData | None" = None,
-) -> "list[Number]":
+    statistics: RecorderStatistics,
+    device: DeviceStatistics | None = None,
+    finished: RecordingData | None = None,
+) -> list[Number]:
     """Return the headline numbers of a recorder, formatted, the elapsed time first.
 
     Args:

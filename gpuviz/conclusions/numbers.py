@@ -1,9 +1,14 @@
 """Wording of the numbers that gpuviz shows of a recording, and of one in progress."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from gpuviz.advice.replay.compensation import RecordingCost
+from gpuviz.analysis.device_summary import DeviceSummary
+from gpuviz.analysis.overlap import DeviceOverlap
+from gpuviz.analysis.peak import Peak
 from gpuviz.conclusions.headline_number import Number
 from gpuviz.conclusions.wording import about
+from gpuviz.out_of_memory.failures import OutOfMemory
 from gpuviz.out_of_memory.verdict_text import beside
 from gpuviz.quantities import (
     format_bytes,
@@ -12,16 +17,7 @@ from gpuviz.quantities import (
     format_duration,
     format_share,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.advice.replay.compensation import RecordingCost
-    from gpuviz.analysis.device_summary import DeviceSummary
-    from gpuviz.analysis.overlap import DeviceOverlap
-    from gpuviz.analysis.peak import Peak
-    from gpuviz.out_of_memory.failures import OutOfMemory
-    from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
+from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
 
 
 def busy(share: float, detail: str = "", tab: str = "") -> Number:
@@ -82,19 +78,19 @@ def default_stream_work(count: int) -> Number:
     return Number("Default stream", format_count(count), "launches, copies and memsets")
 
 
-def peak(summary: "DeviceSummary", window: tuple[int, int]) -> Number:
+def peak(summary: DeviceSummary, window: tuple[int, int]) -> Number:
     """Return the peak of allocated bytes, of the memory of the device."""
     total = f"of {format_bytes(summary.total_memory)}" if summary.total_memory else ""
     return Number("Peak", format_bytes(summary.allocated_peak), total, window)
 
 
-def reserved(summary: "DeviceSummary", window: tuple[int, int]) -> Number:
+def reserved(summary: DeviceSummary, window: tuple[int, int]) -> Number:
     """Return the peak of reserved bytes, and how much was free at the peak."""
     free = f"{format_bytes(summary.free_at_peak)} free"
     return Number("Reserved", format_bytes(summary.reserved_peak), free, window)
 
 
-def pinned_peak(found: "Peak") -> Number:
+def pinned_peak(found: Peak) -> Number:
     """Return the peak of pinned memory."""
     # Nothing is reserved by a pool of CuPy's, whose segments are not known.
     of = f"of {format_bytes(found.reserved_bytes)} reserved, " if found.reserved_bytes else ""
@@ -114,13 +110,13 @@ def idle(idle_ns: int, late_ns: int, longest: tuple[int, int] | None) -> Number:
     return Number("GPU idle", format_duration(idle_ns), detail, longest, "" if longest else "waits")
 
 
-def kernels(lane: "DeviceOverlap") -> Number:
+def kernels(lane: DeviceOverlap) -> Number:
     """Return for how long kernels ran."""
     share = format_share(lane.kernel_ns / max(lane.window_ns, 1))
     return Number("Kernels", format_duration(lane.kernel_ns), f"at least one kernel ran, {share}")
 
 
-def host_copies(lane: "DeviceOverlap") -> Number:
+def host_copies(lane: DeviceOverlap) -> Number:
     """Return for how long copies from and to the host ran, and how much of them kernels hide."""
     hidden = f"from or to the host; {format_share(lane.kernel_copy_overlap)} hidden by kernels"
     return Number("Host copies", format_duration(lane.copy_ns), hidden if lane.copy_ns else "none")
@@ -146,7 +142,7 @@ def iterations(
     )
 
 
-def as_if_not_recorded(cost: "RecordingCost") -> Number:
+def as_if_not_recorded(cost: RecordingCost) -> Number:
     """Return how long the program would have taken without the recording."""
     recorded = f"recorded {format_duration(cost.recorded_ns)}"
     return Number("As if not recorded", about(cost), recorded, tab="environment")
@@ -157,7 +153,7 @@ def dropped(count: int) -> Number:
     return Number("Dropped", format_count(count), tab="environment")
 
 
-def memory(summary: "DeviceSummary") -> list[Number]:
+def memory(summary: DeviceSummary) -> list[Number]:
     """Return the numbers of a device's memory."""
     return [
         peak_allocated(
@@ -171,7 +167,7 @@ def memory(summary: "DeviceSummary") -> list[Number]:
     ]
 
 
-def _peak_reserved(summary: "DeviceSummary") -> Number:
+def _peak_reserved(summary: DeviceSummary) -> Number:
     if summary.allocated_peak and not summary.reserved_peak:
         return Number("Peak reserved", "unknown", "this allocator does not expose its segments")
     return Number(
@@ -181,7 +177,7 @@ def _peak_reserved(summary: "DeviceSummary") -> Number:
     )
 
 
-def _free(summary: "DeviceSummary") -> tuple[Number, ...]:
+def _free(summary: DeviceSummary) -> tuple[Number, ...]:
     free_share = summary.free_at_peak / max(summary.reserved_at_peak, 1)
     return (
         Number(
@@ -206,14 +202,14 @@ def _when(size: int, time_ns: int) -> str:
     return f"{format_count(size)} B, first at {format_duration(time_ns)}"
 
 
-def recorded(statistics: "RecorderStatistics") -> Number:
+def recorded(statistics: RecorderStatistics) -> Number:
     """Return for how long a recorder has recorded, and how much."""
     events = format_counted(statistics.events, "memory event")
     detail = f"{events}, {format_counted(statistics.activities, 'activity', 'activities')}"
     return Number("Recorded", format_duration(statistics.time_ns), detail)
 
 
-def live_memory(device: "DeviceStatistics") -> "Iterator[Number]":
+def live_memory(device: DeviceStatistics) -> Iterator[Number]:
     """Yield the numbers of a device's memory while it is recorded."""
     peak = f"peak {format_bytes(device.allocated_peak)}"
     yield Number("Allocated", format_bytes(device.allocated), peak)
@@ -231,9 +227,7 @@ def live_memory(device: "DeviceStatistics") -> "Iterator[Number]":
     yield Number("Can be allocated now", format_bytes(device.allocatable), detail)
 
 
-def live_work(
-    statistics: "RecorderStatistics", device: "DeviceStatistics | None"
-) -> "Iterator[Number]":
+def live_work(statistics: RecorderStatistics, device: DeviceStatistics | None) -> Iterator[Number]:
     """Yield the numbers of a device's work while it is recorded."""
     if not statistics.status.streams:
         yield not_recorded("GPU busy", "streams are not recorded")
@@ -250,20 +244,20 @@ def live_work(
             yield hidden_copies(device.hidden_copies, device.copy_ns)
 
 
-def dropped_events(statistics: "RecorderStatistics") -> Number:
+def dropped_events(statistics: RecorderStatistics) -> Number:
     """Return how many events a recorder did not record."""
     oldest = statistics.status.dropped_oldest
     detail = f"and the {format_count(oldest)} oldest, to bound memory" if oldest else ""
     return Number("Dropped events", format_count(statistics.dropped), detail)
 
 
-def overhead(statistics: "RecorderStatistics") -> Number:
+def overhead(statistics: RecorderStatistics) -> Number:
     """Return what recording has cost so far."""
     cost = f"{format_share(statistics.own_cost)} of time"
     return Number("Overhead", format_duration(statistics.status.own_cost_ns), cost)
 
 
-def failure_numbers(failed: "OutOfMemory") -> list[Number]:
+def failure_numbers(failed: OutOfMemory) -> list[Number]:
     """Return the numbers of a failed request."""
     request = failed.request
     blocks = format_counted(failed.allocated_blocks, "block")
@@ -293,7 +287,7 @@ def failure_numbers(failed: "OutOfMemory") -> list[Number]:
     ]
 
 
-def _beside(failed: "OutOfMemory") -> list[Number]:
+def _beside(failed: OutOfMemory) -> list[Number]:
     """Return what another recorded allocator of the process holds; nothing without one."""
     if not failed.beside:
         return []
@@ -305,7 +299,7 @@ def _known(size: int | None) -> str:
     return "unknown" if size is None else format_bytes(size)
 
 
-def _others(failed: "OutOfMemory") -> str:
+def _others(failed: OutOfMemory) -> str:
     if failed.other_processes is None:
         return "other processes, libraries, the CUDA context"
     return f"{format_bytes(failed.other_processes)} by other processes"

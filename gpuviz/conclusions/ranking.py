@@ -1,6 +1,6 @@
 """Everything that gpuviz says about a recording, in the order in which every medium shows it."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.findings import findings, varied
@@ -8,14 +8,10 @@ from gpuviz.conclusions.facts import failures, other_facts
 from gpuviz.conclusions.rows import finding_of
 from gpuviz.data.conclusions import stored_conclusions
 from gpuviz.data.once import Once
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 
-def ranked(recording: "RecordingData", found: "Sequence[Finding]") -> tuple[Finding, ...]:
+def ranked(recording: RecordingData, found: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return what gpuviz says about a recording, given its findings.
 
     What may make results wrong comes first, then what failed, then what saves memory or time, most
@@ -32,7 +28,7 @@ def ranked(recording: "RecordingData", found: "Sequence[Finding]") -> tuple[Find
 
 
 @Once
-def conclusions(recording: "RecordingData") -> "tuple[Finding, ...]":
+def conclusions(recording: RecordingData) -> tuple[Finding, ...]:
     """Return what gpuviz says about a recording, in the order in which every medium shows it."""
     stored = stored_conclusions(recording).get("conclusions")
     if stored is not None:
@@ -40,11 +36,11 @@ def conclusions(recording: "RecordingData") -> "tuple[Finding, ...]":
     return ranked(recording, findings(recording))
 
 
-def known_findings(recording: "RecordingData") -> "tuple[Finding, ...]":
+def known_findings(recording: RecordingData) -> tuple[Finding, ...]:
     """Return the findings that are worth showing, most saving first."""
     return tuple(each for each in conclusions(recording) if each.kind in {"hazard", "finding"})
 
 
-def all_conclusions(recording: "RecordingData") -> tuple[Finding, ...]:
+def all_conclusions(recording: RecordingData) -> tuple[Finding, ...]:
     """Return what gpuviz says about a recording, with findings that save little or nothing."""
     return ranked(recording, findings(recording, small=True))

@@ -1,7 +1,8 @@
 """Conclusions as rows of the table that files keep of them."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -9,14 +10,11 @@ from gpuviz.advice.evidence import Evidence, Line
 from gpuviz.advice.finding import Finding
 from gpuviz.data.conclusions import schemas
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 # What a damaged recording leads to may be larger.
 _MOST = 2**63 - 1
 
 
-def table_of(found: "Sequence[Finding]") -> pa.Table:
+def table_of(found: Sequence[Finding]) -> pa.Table:
     """Return conclusions as a table."""
     return pa.Table.from_pylist(list(map(_row, found)), schemas()["conclusions"])
 

@@ -1,10 +1,12 @@
 """Conclusions as a page shows them: with their sentences, and the places that they lead to."""
 
+from collections.abc import Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
+from gpuviz.advice.finding import Finding
 from gpuviz.conclusions.hazards import arrows, hazard_conclusions
 from gpuviz.conclusions.item import AT_ONCE, FIRST, Item
 from gpuviz.conclusions.links import evidence_rows, rows_of
@@ -12,12 +14,7 @@ from gpuviz.conclusions.ranking import conclusions
 from gpuviz.data.call_stacks import short_site
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.once import Once
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gpuviz.advice.finding import Finding
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 _NOWHERE = (-1, -1)
 # A rank that comes last keeps the devices of all others waiting.
@@ -25,9 +22,9 @@ _OF_ALL = {"R48"}
 
 
 def items_of(
-    recording: "RecordingData",
-    found: "Sequence[Finding]",
-    arrows: "Sequence[tuple[int, int] | None]" = (),
+    recording: RecordingData,
+    found: Sequence[Finding],
+    arrows: Sequence[tuple[int, int] | None] = (),
 ) -> list[Item]:
     """Return conclusions for a page, with the places that they lead to."""
     shown = []
@@ -37,7 +34,7 @@ def items_of(
     return shown
 
 
-def shown_conclusions(recording: "RecordingData") -> pa.Table:
+def shown_conclusions(recording: RecordingData) -> pa.Table:
     """Return the lists of each device as the table ``shown``, from which a browser renders them."""
     rows = [
         _row(recording, device, name, item)
@@ -51,13 +48,13 @@ def shown_conclusions(recording: "RecordingData") -> pa.Table:
     return pa.Table.from_pylist(rows, schemas()["shown"])
 
 
-def findings_of(recording: "RecordingData", device: int) -> list[Item]:
+def findings_of(recording: RecordingData, device: int) -> list[Item]:
     """Return the conclusions about a device, and what holds up all devices."""
     return items_of(recording, _by_device(recording)[device])
 
 
 @Once
-def _by_device(recording: "RecordingData") -> "dict[int, list[Finding]]":
+def _by_device(recording: RecordingData) -> dict[int, list[Finding]]:
     found: dict[int, list[Finding]] = {device: [] for device in recording.devices}
     for each in conclusions(recording):
         for device in recording.devices if each.rule in _OF_ALL else (each.device,):
@@ -65,12 +62,12 @@ def _by_device(recording: "RecordingData") -> "dict[int, list[Finding]]":
     return found
 
 
-def hazards_of(recording: "RecordingData", device: int) -> list[Item]:
+def hazards_of(recording: RecordingData, device: int) -> list[Item]:
     """Return the hazards of a device."""
     return items_of(recording, hazard_conclusions(recording, device), arrows(recording, device))
 
 
-def _row(recording: "RecordingData", device: int, name: str, item: Item) -> dict[str, Any]:
+def _row(recording: RecordingData, device: int, name: str, item: Item) -> dict[str, Any]:
     said = item.said
     begin, end = said.evidence.window if said.evidence else _NOWHERE
     first, second = item.arrow or _NOWHERE

@@ -1,7 +1,7 @@
 """The conclusions of a recording, read from its file or computed on first use."""
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -19,13 +19,10 @@ from gpuviz.conclusions.shown import shown_conclusions
 from gpuviz.data.columns import plain
 from gpuviz.data.conclusions import marked, schemas, stored_conclusions
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.tables import Tables
 from gpuviz.errors import RecordingError
 from gpuviz.hazards.known import known_hazards
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from gpuviz.data.recording_data import RecordingData
 
 # Rows of memory events and activities whose conclusions take about a tenth of a second.
 _MOST_CHEAP_ROWS = 10_000
@@ -36,13 +33,13 @@ MOST_CATEGORIZED = 500_000
 
 
 @Once
-def _what_if_by_device(recording: "RecordingData") -> "dict[int, pa.Table]":
+def _what_if_by_device(recording: RecordingData) -> dict[int, pa.Table]:
     stored = stored_conclusions(recording).get("what_if")
     return {} if stored is None else _by_device(stored)
 
 
 @Once
-def _iterations_by_device(recording: "RecordingData") -> "dict[int, pa.Table]":
+def _iterations_by_device(recording: RecordingData) -> dict[int, pa.Table]:
     stored = stored_conclusions(recording).get("iterations")
     if stored is None:
         return {}
@@ -50,7 +47,7 @@ def _iterations_by_device(recording: "RecordingData") -> "dict[int, pa.Table]":
     return dict.fromkeys(recording.devices, none) | _by_device(stored)
 
 
-def known_what_if(recording: "RecordingData", device: int) -> "pa.Table":
+def known_what_if(recording: RecordingData, device: int) -> pa.Table:
     """Return what a device would need under the settings that matter.
 
     Raises:
@@ -63,7 +60,7 @@ def known_what_if(recording: "RecordingData", device: int) -> "pa.Table":
     return known[device]
 
 
-def affordable_what_if(recording: "RecordingData", device: int) -> "pa.Table | None":
+def affordable_what_if(recording: RecordingData, device: int) -> pa.Table | None:
     """Return what a device would need under other settings; None if that would take long.
 
     Raises:
@@ -75,7 +72,7 @@ def affordable_what_if(recording: "RecordingData", device: int) -> "pa.Table | N
     return known_what_if(recording, device)
 
 
-def known_iterations(recording: "RecordingData", device: int) -> "pa.Table":
+def known_iterations(recording: RecordingData, device: int) -> pa.Table:
     """Return the iterations of the program's main loop, and their costs on a device."""
     known = _iterations_by_device(recording)
     if device not in known:
@@ -84,7 +81,7 @@ def known_iterations(recording: "RecordingData", device: int) -> "pa.Table":
 
 
 # Tables of the whole recording.
-_DRAWN: "dict[str, Callable[[RecordingData], pa.Table]]" = {
+_DRAWN: dict[str, Callable[[RecordingData], pa.Table]] = {
     "shown": shown_conclusions,
     "other_memory": other_memory_samples,
     "host_work": host_work_rows,
@@ -93,7 +90,7 @@ _DRAWN: "dict[str, Callable[[RecordingData], pa.Table]]" = {
 }
 
 
-def conclusion_table(recording: "RecordingData", name: str) -> "pa.Table":
+def conclusion_table(recording: RecordingData, name: str) -> pa.Table:
     """Return a table of `gpuviz.data.conclusions.schemas` by name.
 
     Raises:
@@ -113,7 +110,7 @@ def conclusion_table(recording: "RecordingData", name: str) -> "pa.Table":
     return _joined(name, {each: of_device(recording, each) for each in recording.devices})
 
 
-def for_file(recording: "RecordingData") -> "dict[str, pa.Table]":
+def for_file(recording: RecordingData) -> dict[str, pa.Table]:
     """Return the marked tables of a file: what is known, or cheap to compute."""
     rows = sum(recording.tables[name].num_rows for name in ("memory_events", "activities"))
     if rows <= _MOST_CHEAP_ROWS:
@@ -125,7 +122,7 @@ def for_file(recording: "RecordingData") -> "dict[str, pa.Table]":
     return for_recorder(recording)
 
 
-def for_recorder(recording: "RecordingData") -> "dict[str, pa.Table]":
+def for_recorder(recording: RecordingData) -> dict[str, pa.Table]:
     """Return the marked tables of the file that a recorder writes: what it was asked for."""
     if recording.manifest.hazards:
         with suppress(Exception):
@@ -133,7 +130,7 @@ def for_recorder(recording: "RecordingData") -> "dict[str, pa.Table]":
     return _known(recording, of_training(recording))
 
 
-def for_report(recording: "RecordingData", sections: "pa.Table") -> "dict[str, pa.Table]":
+def for_report(recording: RecordingData, sections: pa.Table) -> dict[str, pa.Table]:
     """Return the marked tables of a report; those of other settings only if affordable.
 
     Args:
@@ -150,12 +147,12 @@ def for_report(recording: "RecordingData", sections: "pa.Table") -> "dict[str, p
     return _known(recording, drawn | of_training(recording) | {"sections": sections})
 
 
-def for_views(recording: "RecordingData") -> "dict[str, pa.Table]":
+def for_views(recording: RecordingData) -> dict[str, pa.Table]:
     """Return what a view of a finished recording draws beside its rows and derived tables."""
     return {"host_work": host_work_rows(recording)} | of_training(recording)
 
 
-def of_training(recording: "RecordingData") -> "dict[str, pa.Table]":
+def of_training(recording: RecordingData) -> dict[str, pa.Table]:
     """Return what is drawn of a training program; nothing of other programs."""
     found: dict[str, pa.Table] = {}
     # Whatever unusual rows make of it, a recording must be saved and its end be shown.
@@ -167,7 +164,7 @@ def of_training(recording: "RecordingData") -> "dict[str, pa.Table]":
     return found
 
 
-def _known(recording: "RecordingData", drawn: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
+def _known(recording: RecordingData, drawn: Tables) -> dict[str, pa.Table]:
     """Return the marked tables that are known, and those that a page draws."""
     stored = stored_conclusions(recording)
     found: dict[str, pa.Table] = {}
@@ -187,7 +184,7 @@ def _known(recording: "RecordingData", drawn: "Mapping[str, pa.Table]") -> "dict
     return marked(found | dict(drawn), recording)
 
 
-def _joined(name: str, by_device: "Mapping[int, pa.Table]") -> "pa.Table":
+def _joined(name: str, by_device: Mapping[int, pa.Table]) -> pa.Table:
     schema = schemas()[name]
     parts = [schema.empty_table()]
     for device, rows in sorted(by_device.items()):
@@ -196,7 +193,7 @@ def _joined(name: str, by_device: "Mapping[int, pa.Table]") -> "pa.Table":
     return pa.concat_tables(parts)
 
 
-def _by_device(table: "pa.Table") -> "dict[int, pa.Table]":
+def _by_device(table: pa.Table) -> dict[int, pa.Table]:
     devices = plain(table["device"])
     rows = table.drop_columns(["device"])
     return {device: rows.filter(devices == device) for device in set(devices.tolist())}

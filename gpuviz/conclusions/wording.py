@@ -1,19 +1,17 @@
 """Conclusions as sentences, and what could not be looked at."""
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from gpuviz.advice.replay.compensation import RecordingCost
 from gpuviz.advice.rule import LEAST_BYTES, LEAST_SHARE
 from gpuviz.advice.scale import is_bound
-from gpuviz.analysis.steady_state import WARM_UP
+from gpuviz.analysis.steady_state import WARM_UP, SteadyState
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.quantities import format_bytes, format_duration, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from gpuviz.advice.finding import Finding
-    from gpuviz.advice.replay.compensation import RecordingCost
-    from gpuviz.analysis.steady_state import SteadyState
-    from gpuviz.data.recording_data import RecordingData
 
 _NOTHING_FOUND = "Nothing was found that would save 1 % of the peak (and 8 MiB) or of the time."
 # Of the window; what is less of it need not be said.
@@ -68,7 +66,7 @@ def _share(finding: "Finding") -> str:
 
 
 def _after_others(
-    alone: int, further: int, text: "Callable[[int], str]", which: str = _LARGER
+    alone: int, further: int, text: Callable[[int], str], which: str = _LARGER
 ) -> str:
     if text(alone) == text(further):
         return ""
@@ -77,7 +75,7 @@ def _after_others(
     return f" (after {which}: {text(further) if further > 0 else 'nothing'})"
 
 
-def left_out(state: "SteadyState") -> str:
+def left_out(state: SteadyState) -> str:
     """Return what a steady state leaves out, by cause; empty if that is next to nothing."""
     if state.left_out_ns < _LEAST_LEFT_OUT * state.window_ns:
         return ""
@@ -97,7 +95,7 @@ def left_out(state: "SteadyState") -> str:
     return f"without {' and '.join(parts)}"
 
 
-def what_recording_cost(cost: "RecordingCost") -> str:
+def what_recording_cost(cost: RecordingCost) -> str:
     """Return how long a program took as recorded, and as if it had not been; and the difference."""
     return (
         f"{format_duration(cost.recorded_ns)} recorded, {about(cost)} as if not recorded; "
@@ -106,7 +104,7 @@ def what_recording_cost(cost: "RecordingCost") -> str:
     )
 
 
-def about(cost: "RecordingCost") -> str:
+def about(cost: RecordingCost) -> str:
     """Return how long a program took as if it had not been recorded, as a range if it is wide."""
     if cost.most_ns - cost.least_ns < _LEAST_RANGE * cost.compensated_ns:
         return f"about {format_duration(cost.compensated_ns)}"
@@ -144,7 +142,7 @@ def sentences(finding: "Finding") -> tuple[str, ...]:
     return tuple(filter(None, parts))
 
 
-def unknown(recording: "RecordingData") -> tuple[str, ...]:
+def unknown(recording: RecordingData) -> tuple[str, ...]:
     """Return sentences on what could not be looked at in a recording, and why."""
     tables = recording.tables
     sentences = []

@@ -13,6 +13,8 @@ Recordings travel through Dask's own connections. Dask is imported when a functi
 """
 
 import os
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,9 +22,6 @@ import click
 from gpuviz.installation import import_extra
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
     from distributed import Client, Worker
 
     from gpuviz.dask.cluster_recording import ClusterRecording
@@ -32,7 +31,7 @@ __all__ = ["dask_setup", "fetch", "record"]
 
 def record(
     directory: str | os.PathLike[str],
-    workers: "int | Iterable[str | int] | None" = None,
+    workers: int | Iterable[str | int] | None = None,
     *,
     client: "Client | None" = None,
     **options: Any,
@@ -69,7 +68,7 @@ def record(
     return ClusterRecording(directory, workers, client, options)
 
 
-def fetch(directory: str | os.PathLike[str], *, client: "Client | None" = None) -> "list[Path]":
+def fetch(directory: str | os.PathLike[str], *, client: "Client | None" = None) -> list[Path]:
     """Fetch recordings that remained on the workers' hosts, and return their paths.
 
     They remain when the client, the scheduler or the connection failed before `record` ended. What

@@ -4,6 +4,7 @@ import inspect
 import os
 import uuid
 import warnings
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -17,15 +18,13 @@ from gpuviz.dask.worker_list import WorkerList
 from gpuviz.errors import RecorderError, RecordingExistsError
 from gpuviz.quantities import format_counted
 from gpuviz.recorder.record import record
+from gpuviz.recording import Recording
 from gpuviz.terminal import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from distributed import Client
 
     from gpuviz.dask.worker_display import WorkerDisplay
-    from gpuviz.recording import Recording
 
 # Dask releases it when the client that holds it has been gone for half a minute.
 _LOCK = "gpuviz-recording"
@@ -45,9 +44,9 @@ class ClusterRecording:
     def __init__(
         self,
         directory: str | os.PathLike[str],
-        workers: "int | Iterable[str | int] | None",
+        workers: int | Iterable[str | int] | None,
         client: "Client | None",
-        options: "Mapping[str, Any]",
+        options: Mapping[str, Any],
     ) -> None:
         inspect.signature(record).bind("", **options)
         self.directory = Path(directory).absolute()
@@ -131,7 +130,7 @@ class ClusterRecording:
         self._display.show()
 
     @property
-    def recording(self) -> "Recording":
+    def recording(self) -> Recording:
         """The recordings of all workers, merged into one.
 
         Raises:
@@ -202,9 +201,7 @@ def workers_of(client: "Client") -> dict[str, dict[str, Any]]:
     return workers
 
 
-def _names_of(
-    client: "Client", workers: "int | Iterable[str | int] | None"
-) -> frozenset[str] | None:
+def _names_of(client: "Client", workers: int | Iterable[str | int] | None) -> frozenset[str] | None:
     """Return the names of the chosen workers, which they keep when they restart."""
     if workers is None:
         return None
@@ -232,7 +229,7 @@ def _check_has_no_recordings(directory: Path) -> None:
         )
 
 
-def _warn_of(problems: "Mapping[str, str]", stacklevel: int = 3) -> None:
+def _warn_of(problems: Mapping[str, str], stacklevel: int = 3) -> None:
     if problems:
         count = format_counted(len(problems), "worker")
         warnings.warn(
@@ -242,7 +239,7 @@ def _warn_of(problems: "Mapping[str, str]", stacklevel: int = 3) -> None:
         )
 
 
-def _listed(problems: "Mapping[str, str]", most: int = 3) -> str:
+def _listed(problems: Mapping[str, str], most: int = 3) -> str:
     shown = [f"{worker}: {problem}" for worker, problem in list(problems.items())[:most]]
     more = [f"and {len(problems) - most} more"] if len(problems) > most else []
     return printable("; ".join([*shown, *more]))

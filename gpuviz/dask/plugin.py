@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,10 @@ from gpuviz.dask.memory_reports import MemoryReports
 from gpuviz.dask.task_ranges import TaskRanges
 from gpuviz.dask.worker_files import RecordingLock, new_path, run_folder
 from gpuviz.recorder.record import record
+from gpuviz.recorder.recorder import Recorder
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from distributed import Worker
-
-    from gpuviz.recorder.recorder import Recorder
 
 PLUGIN = "gpuviz"
 # Of the events that the client reads: a recording started, or why it did not.
@@ -49,8 +47,8 @@ class RecordingPlugin(WorkerPlugin):
     def __init__(
         self,
         run: str,
-        names: "Collection[str] | None",
-        options: "Mapping[str, Any]",
+        names: Collection[str] | None,
+        options: Mapping[str, Any],
         folder: Path | None = None,
     ) -> None:
         self.problem = ""
@@ -104,7 +102,7 @@ class RecordingPlugin(WorkerPlugin):
         if self._reports is not None:
             self._reports.end()
 
-    def _start(self, path: Path) -> "Recorder":
+    def _start(self, path: Path) -> Recorder:
         # A thread goes on when the call that waits for it is canceled.
         with self._has_recorder:
             options = dict(self._options)

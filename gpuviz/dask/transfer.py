@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import os
 import shutil
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,6 @@ from gpuviz.errors import RecordingError
 from gpuviz.formats.output_path import created_meanwhile, part_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from distributed import Client
 
     from gpuviz.dask.worker_files import Entry, Member
@@ -59,7 +58,7 @@ class Transfer:
         self.paths.sort()
         return set(holders)
 
-    async def _fetch_from_any(self, entry: "Entry", path: Path, workers: "list[str]") -> None:
+    async def _fetch_from_any(self, entry: "Entry", path: Path, workers: list[str]) -> None:
         async with self._at_once:
             for worker in workers:
                 try:
@@ -111,7 +110,7 @@ class Transfer:
                 + f" arrived damaged ({length} of {member.size} bytes, or another digest)"
             )
 
-    async def _ask(self, worker: str, function: "Callable[..., Any]", *arguments: object) -> Any:
+    async def _ask(self, worker: str, function: Callable[..., Any], *arguments: object) -> Any:
         answers = await self._client.run(function, *arguments, workers=[worker])
         return answers[worker]
 

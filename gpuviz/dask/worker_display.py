@@ -57,7 +57,7 @@ class WorkerDisplay:
         self._is_following = False
         self._output.update()
 
-    async def _take(self, event: "tuple[float, dict[str, Any]]") -> None:
+    async def _take(self, event: tuple[float, dict[str, Any]]) -> None:
         """Take an event, on the client's event loop."""
         self._workers.take(event[1])
         if not self._is_due:

@@ -1,15 +1,13 @@
 """The workers of a cluster that are recorded, and their memory, as a list in text and HTML."""
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuviz.present.markup import columns, html, inline_table
 from gpuviz.quantities import format_bytes, format_counted
 from gpuviz.terminal import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _MOST_ROWS = 64
 _NOBODY = "gpuviz: no worker is being recorded."
@@ -57,7 +55,7 @@ class WorkerList:
             found = list(self._workers.values())
         return sorted(found, key=lambda each: (len(each.name), each.name))
 
-    def take(self, event: "Mapping[str, Any]") -> None:
+    def take(self, event: Mapping[str, Any]) -> None:
         """Take an event of a worker: its recording began, failed or ended, or its memory."""
         if event.get("run") != self._run:
             return
@@ -74,7 +72,7 @@ class WorkerList:
                     known = replace(known, state="recorded")
             self._workers[known.name] = known
 
-    def end(self, problems: "Mapping[str, str]") -> None:
+    def end(self, problems: Mapping[str, str]) -> None:
         """Take what is missing and why, by worker, after the recording."""
         with self._lock:
             for name, known in self._workers.items():

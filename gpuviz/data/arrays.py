@@ -4,16 +4,13 @@ Those import pandas, if it is installed, and ``pyarrow.compute``: a third of a s
 that may use neither. These import nothing, so they also work while Python exits.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 _INTEGERS = {
     getattr(pa, name)().id: np.dtype(name)
@@ -22,11 +19,11 @@ _INTEGERS = {
 
 
 def numbers(
-    values: "NDArray[Any] | Sequence[int]",
-    kind: "pa.DataType",
+    values: np.ndarray | Sequence[int],
+    kind: pa.DataType,
     *,
-    unknown: "NDArray[np.bool_] | None" = None,
-) -> "pa.Array":
+    unknown: NDArray[np.bool_] | None = None,
+) -> pa.Array:
     """Return an array of integers, without a copy if they have that type.
 
     Args:
@@ -48,7 +45,7 @@ def numbers(
     return pa.Array.from_buffers(kind, len(converted), [valid, pa.py_buffer(converted)])
 
 
-def integer_table(columns: "Mapping[str, NDArray[Any]]") -> "pa.Table":
+def integer_table(columns: Mapping[str, np.ndarray]) -> pa.Table:
     """Return a table of columns of integers and truth values, all of the same length.
 
     Unlike ``pa.array``, it imports nothing more of NumPy, which a short command would notice.
@@ -56,7 +53,7 @@ def integer_table(columns: "Mapping[str, NDArray[Any]]") -> "pa.Table":
     return pa.table({name: _column(values) for name, values in columns.items()})
 
 
-def _column(values: "NDArray[Any]") -> "pa.Array":
+def _column(values: np.ndarray) -> pa.Array:
     kind = pa.from_numpy_dtype(values.dtype)
     if pa.types.is_boolean(kind):
         bits = pa.py_buffer(np.packbits(values, bitorder="little"))
@@ -64,7 +61,7 @@ def _column(values: "NDArray[Any]") -> "pa.Array":
     return numbers(values, kind)
 
 
-def texts(values: "Sequence[str]") -> "pa.StringArray":
+def texts(values: Sequence[str]) -> pa.StringArray:
     """Return an array of texts.
 
     Raises:
@@ -78,12 +75,12 @@ def texts(values: "Sequence[str]") -> "pa.StringArray":
     return pa.StringArray.from_buffers(len(encoded), offsets, pa.py_buffer(b"".join(encoded)))
 
 
-def coded(codes: "NDArray[Any]", words: "Sequence[str]") -> "pa.DictionaryArray":
+def coded(codes: np.ndarray, words: Sequence[str]) -> pa.DictionaryArray:
     """Return an array of texts from their positions in ``words``."""
     return pa.DictionaryArray.from_arrays(numbers(codes, pa.int8()), texts(words))
 
 
-def array(values: "Sequence[Any]", kind: "pa.DataType") -> "pa.Array":
+def array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Return an array of any type of a recording's columns.
 
     Raises:
@@ -107,31 +104,31 @@ def array(values: "Sequence[Any]", kind: "pa.DataType") -> "pa.Array":
 
 
 @lru_cache(256)
-def _words(words: tuple[str, ...]) -> "pa.StringArray":
+def _words(words: tuple[str, ...]) -> pa.StringArray:
     return texts(words)
 
 
-def batch_of(rows: "Sequence[Mapping[str, Any]]", schema: "pa.Schema") -> "pa.RecordBatch":
+def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     """Return rows, which have all columns, as a batch."""
     columns = [array([row[field.name] for row in rows], field.type) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 @cache
-def empty(schema: "pa.Schema") -> "pa.Table":
+def empty(schema: pa.Schema) -> pa.Table:
     """Return a table without rows."""
     return pa.Table.from_batches([batch_of([], schema)])
 
 
-def values(array: "pa.Array") -> "NDArray[Any]":
+def values(array: pa.Array) -> np.ndarray:
     """Return the values of an array of numbers without nulls, read-only and without a copy."""
     kind = _INTEGERS.get(array.type.id)
     if kind is None or array.null_count:
-        converted: NDArray[Any] = array.to_numpy()  # raises an error for nulls
+        converted: np.ndarray = array.to_numpy()  # raises an error for nulls
         return converted
     content = array.buffers()[1]
     if not len(array) or content is None:
         return np.zeros(0, kind)
-    found: NDArray[Any] = np.frombuffer(content, kind, len(array), array.offset * kind.itemsize)
+    found: np.ndarray = np.frombuffer(content, kind, len(array), array.offset * kind.itemsize)
     found.flags.writeable = False
     return found

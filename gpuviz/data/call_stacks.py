@@ -2,15 +2,10 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuviz.data.implied_columns import GENERATED, OWN
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-
+from gpuviz.data.tables import Tables
 
 # The file of the functions by which Python imports modules.
 IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
@@ -52,7 +47,7 @@ class Frame:
 class CallStacks:
     """The call stacks of a recording, by id; id 0 is the empty stack."""
 
-    def __init__(self, tables: "Mapping[str, pa.Table]") -> None:
+    def __init__(self, tables: Tables) -> None:
         columns = tables["frames"].to_pydict()
         fields = ("name", "filename", "line", "cell", "source", "installed")
         rows = zip(*(columns[each] for each in fields), strict=True)

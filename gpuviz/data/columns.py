@@ -1,29 +1,26 @@
 """Columns of a table as NumPy arrays."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from gpuviz.data.arrays import numbers, texts, values
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-
-def plain(column: "pa.ChunkedArray") -> "NDArray[Any]":
+def plain(column: pa.ChunkedArray) -> np.ndarray:
     """Return the values of a numeric column, without a copy if it has one chunk."""
     return _joined(column.chunks, column.type)
 
 
-def codes(column: "pa.ChunkedArray", names: "Sequence[str]") -> "NDArray[Any]":
+def codes(column: pa.ChunkedArray, names: Sequence[str]) -> np.ndarray:
     """Return the positions in ``names`` of a dictionary column's values; -1 for other values."""
     return _joined([_chunk_codes(chunk, names) for chunk in column.chunks], pa.int8())
 
 
-def distinct(values: "NDArray[Any]") -> "NDArray[Any]":
+def distinct(values: np.ndarray) -> np.ndarray:
     """Return the distinct values, ascending, without the import of ``np.unique``."""
     if len(values) and values.dtype.kind in "iu":
         low, high = int(values.min()), int(values.max())
@@ -33,11 +30,11 @@ def distinct(values: "NDArray[Any]") -> "NDArray[Any]":
             return (np.flatnonzero(is_there) + low).astype(values.dtype)
     # Most columns are almost in order, which `stable` makes use of.
     ordered = np.sort(values, kind="stable")
-    found: NDArray[Any] = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    found: np.ndarray = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     return found
 
 
-def is_among(values: "NDArray[Any]", known: "NDArray[Any]") -> "NDArray[np.bool_]":
+def is_among(values: np.ndarray, known: np.ndarray) -> NDArray[np.bool_]:
     """Return which values are among distinct ascending ones, without the import of ``np.isin``."""
     if not len(known):
         return np.zeros(len(values), bool)
@@ -46,7 +43,7 @@ def is_among(values: "NDArray[Any]", known: "NDArray[Any]") -> "NDArray[np.bool_
     return found
 
 
-def rows_at(table: "pa.Table", rows: "NDArray[Any]") -> "pa.Table":
+def rows_at(table: pa.Table, rows: np.ndarray) -> pa.Table:
     """Return some rows of a table, by number."""
     if not len(rows):
         return table.slice(0, 0)
@@ -54,7 +51,7 @@ def rows_at(table: "pa.Table", rows: "NDArray[Any]") -> "pa.Table":
     return pa.table(columns, schema=table.schema)
 
 
-def _values_at(column: "pa.ChunkedArray", rows: "NDArray[Any]") -> "pa.Array | pa.ChunkedArray":
+def _values_at(column: pa.ChunkedArray, rows: np.ndarray) -> pa.Array | pa.ChunkedArray:
     kind = column.type
     if not column.null_count and pa.types.is_integer(kind):
         return numbers(plain(column)[rows], kind)
@@ -70,7 +67,7 @@ def _values_at(column: "pa.ChunkedArray", rows: "NDArray[Any]") -> "pa.Array | p
     return column.take(numbers(rows, pa.int64()))
 
 
-def _joined(chunks: "list[pa.Array]", kind: "pa.DataType") -> "NDArray[Any]":
+def _joined(chunks: list[pa.Array], kind: pa.DataType) -> np.ndarray:
     if len(chunks) == 1:
         joined = chunks[0]
     else:
@@ -78,7 +75,7 @@ def _joined(chunks: "list[pa.Array]", kind: "pa.DataType") -> "NDArray[Any]":
     return values(joined)
 
 
-def _chunk_codes(chunk: Any, names: "Sequence[str]") -> "pa.Array":
+def _chunk_codes(chunk: Any, names: Sequence[str]) -> pa.Array:
     own = chunk.dictionary.to_pylist()
     if tuple(own) == tuple(names[: len(own)]):
         return chunk.indices

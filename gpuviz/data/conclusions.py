@@ -6,8 +6,8 @@ contain them where they are known.
 """
 
 import zlib
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +16,8 @@ from gpuviz.data import tables
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DERIVED_VERSION
 from gpuviz.data.once import Once
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.tables import Tables
 
 # Version of the schemas, of the rules and of the replay; tables of another version are recomputed.
 CONCLUSIONS_VERSION = 47
@@ -71,7 +68,7 @@ _FACTS = (
 
 
 @cache
-def schemas() -> "dict[str, pa.Schema]":
+def schemas() -> dict[str, pa.Schema]:
     """Return the Arrow schema of every table of conclusions, by name.
 
     - ``conclusions``: what gpuviz says about the recording, a row each, in the order in which it is
@@ -234,9 +231,7 @@ def schemas() -> "dict[str, pa.Schema]":
     }
 
 
-def marked(
-    conclusions: "Mapping[str, pa.Table]", recording: "RecordingData"
-) -> "dict[str, pa.Table]":
+def marked(conclusions: Tables, recording: RecordingData) -> dict[str, pa.Table]:
     """Return tables in the form stored in files: with a mark of what they were computed from."""
     if not conclusions:
         return {}
@@ -248,7 +243,7 @@ def marked(
 
 
 @Once
-def stored_conclusions(recording: "RecordingData") -> "dict[str, pa.Table]":
+def stored_conclusions(recording: RecordingData) -> dict[str, pa.Table]:
     """Return those tables of the recording's file that this version computed from the recording.
 
     Their values are not checked: a file has them only if this user's gpuviz wrote them.
@@ -266,11 +261,11 @@ def stored_conclusions(recording: "RecordingData") -> "dict[str, pa.Table]":
     }
 
 
-def _checksum(table: "pa.Table") -> bytes:
+def _checksum(table: pa.Table) -> bytes:
     return b"%x" % zlib.crc32(repr(table.to_pylist()).encode())
 
 
-def _origin(recording: "RecordingData") -> bytes:
+def _origin(recording: RecordingData) -> bytes:
     """Return the versions and a checksum of the recording's tables and of facts about it."""
     manifest = recording.manifest
     checksum = zlib.crc32(repr([getattr(manifest, name) for name in _FACTS]).encode())
@@ -279,7 +274,7 @@ def _origin(recording: "RecordingData") -> bytes:
     return f"{CONCLUSIONS_VERSION}-{DERIVED_VERSION}-{checksum:x}-".encode()
 
 
-def _sums(name: str, table: "pa.Table") -> "Iterator[int]":
+def _sums(name: str, table: pa.Table) -> Iterator[int]:
     """Yield the row count of a table, the sum of each column of numbers, and the length of texts.
 
     Columns of repeated texts and of lists are not included.
@@ -296,7 +291,7 @@ def _sums(name: str, table: "pa.Table") -> "Iterator[int]":
             yield sum(_text_bytes(chunk) for chunk in column.chunks)
 
 
-def _text_bytes(texts: "pa.StringArray") -> int:
+def _text_bytes(texts: pa.StringArray) -> int:
     """Return the bytes of all texts together, none of which is null, in UTF-8."""
     if not len(texts):
         return 0

@@ -5,8 +5,8 @@ are stored with these, so that readers of a recording only filter, join, sum and
 """
 
 import zlib
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,7 @@ from gpuviz.data.codes import HOST_WAIT_KINDS, IDLE_CAUSES, MARK_KINDS, NAMED_KI
 from gpuviz.data.columns import codes, distinct, plain, rows_at
 from gpuviz.data.stored_tables import Stored
 from gpuviz.data.tables import DICTIONARIES as PRIMARY_DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from gpuviz.data.tables import Tables
 
 # Version of the schemas and rules; tables of another version are recomputed.
 DERIVED_VERSION = 7
@@ -83,7 +81,7 @@ ROWS = (
 
 
 @cache
-def schemas() -> "dict[str, pa.Schema]":
+def schemas() -> dict[str, pa.Schema]:
     """Return the Arrow schema of every derived table, by name.
 
     Times are nanoseconds since the recording's start. Row numbers start at 0; -1 means none. A
@@ -203,9 +201,9 @@ _COLUMNS = {
 
 
 def marked(
-    derived: "Mapping[str, pa.Table]",
-    tables: "Mapping[str, pa.Table]",
-) -> "dict[str, pa.Table]":
+    derived: Tables,
+    tables: Tables,
+) -> dict[str, pa.Table]:
     """Return the derived tables in the form stored in files, for `if_current`.
 
     A mark identifies the tables they were computed from. ``idle_gaps``, which has as many rows as
@@ -223,8 +221,8 @@ def marked(
 
 def if_current(
     stored: Stored,
-    tables: "Mapping[str, pa.Table]",
-) -> "dict[str, pa.Table] | None":
+    tables: Tables,
+) -> dict[str, pa.Table] | None:
     """Return the derived tables of a file if this version computed them from these tables.
 
     None if it did not, or if one is missing. Their values are not checked: a file has them only if
@@ -254,14 +252,14 @@ _DIFFERENCES = {
 }
 
 
-def _stored_gaps() -> "pa.Schema":
+def _stored_gaps() -> pa.Schema:
     stored = {
         column: pa.field(name, getattr(pa, kind)()) for column, (name, kind) in _DIFFERENCES.items()
     }
     return pa.schema([stored.get(field.name, field) for field in schemas()["idle_gaps"]])
 
 
-def _without_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") -> "pa.Table":
+def _without_only_streams(gaps: pa.Table, tables: Tables) -> pa.Table:
     ran_on = _streams_by_device(tables["activities"])
     devices, streams = plain(gaps["device"]), plain(gaps["stream"])
     parts = [plain(gaps[name]) for name in ("time", "end", "activity")]
@@ -278,7 +276,7 @@ def _without_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") ->
     return gaps if kept.all() else rows_at(gaps, np.flatnonzero(kept))
 
 
-def _with_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") -> "pa.Table":
+def _with_only_streams(gaps: pa.Table, tables: Tables) -> pa.Table:
     ran_on = _streams_by_device(tables["activities"])
     lanes = []
     for device in np.unique(plain(gaps["device"])):
@@ -291,7 +289,7 @@ def _with_only_streams(gaps: "pa.Table", tables: "Mapping[str, pa.Table]") -> "p
     return pa.concat_tables(lanes) if lanes else gaps
 
 
-def _streams_by_device(activities: "pa.Table") -> "Callable[[int], list[int]]":
+def _streams_by_device(activities: pa.Table) -> Callable[[int], list[int]]:
     """Return a function that returns the streams with activities on a device, ascending."""
     ranges = codes(activities["kind"], ("range",)) == 0
     devices, streams = (plain(activities[name])[~ranges] for name in ("device", "stream"))
@@ -303,7 +301,7 @@ def _streams_by_device(activities: "pa.Table") -> "Callable[[int], list[int]]":
     return ran_on
 
 
-def _differences(gaps: "pa.Table") -> "pa.Table":
+def _differences(gaps: pa.Table) -> pa.Table:
     time, end, activity = (plain(gaps[name]) for name in _DIFFERENCES)
     columns = {
         "time": numbers(time - np.concatenate([[0], end[:-1]])[: len(time)], pa.int64()),
@@ -316,7 +314,7 @@ def _differences(gaps: "pa.Table") -> "pa.Table":
     )
 
 
-def _from_differences(stored: "pa.Table") -> "pa.Table":
+def _from_differences(stored: pa.Table) -> pa.Table:
     pause, length, step = (plain(stored[name]) for name, _ in _DIFFERENCES.values())
     end = np.cumsum(pause + length)
     columns = {"time": end - length, "end": end, "activity": np.cumsum(step, dtype=np.int32)}
@@ -327,7 +325,7 @@ def _from_differences(stored: "pa.Table") -> "pa.Table":
     return pa.table(list(arrays), schema=schema)
 
 
-def _mark(tables: "Mapping[str, pa.Table]") -> bytes:
+def _mark(tables: Tables) -> bytes:
     """Return the version, and the row count and sum (modulo 2**64) of each source column."""
     numbers = [DERIVED_VERSION]
     for name, columns in SOURCES.items():
@@ -336,7 +334,7 @@ def _mark(tables: "Mapping[str, pa.Table]") -> bytes:
     return "-".join(f"{number:x}" for number in numbers).encode()
 
 
-def _sum(table: str, name: str, column: "pa.ChunkedArray") -> int:
+def _sum(table: str, name: str, column: pa.ChunkedArray) -> int:
     """Return the sum of numbers or codes, modulo 2**64, and a checksum of texts."""
     if (table, name) in PRIMARY_DICTIONARIES:
         words = PRIMARY_DICTIONARIES[table, name]

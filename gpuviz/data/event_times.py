@@ -1,26 +1,19 @@
 """When the GPU reached the records and waits of ``synchronizations``."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz import _core
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
-from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    Tables = Mapping[str, pa.Table]
+from gpuviz.data.tables import DICTIONARIES, Tables
 
 _KINDS = DICTIONARIES["activities", "kind"]
 
 
-def event_times(tables: "Tables") -> "NDArray[Any]":
+def event_times(tables: Tables) -> np.ndarray:
     """Return the time of each row of ``synchronizations``, in ns.
 
     That of a record is when the GPU reached it. Where that was not recorded, it is the latest of
@@ -43,12 +36,12 @@ def event_times(tables: "Tables") -> "NDArray[Any]":
 
 
 def _columns(
-    table: "pa.Table", names: tuple[str, ...], rows: "NDArray[Any] | slice" = slice(None)
-) -> "dict[str, NDArray[Any]]":
+    table: pa.Table, names: tuple[str, ...], rows: np.ndarray | slice = slice(None)
+) -> dict[str, np.ndarray]:
     return {name: plain(table[name])[rows] for name in names}
 
 
-def _issued_on(tables: "Tables") -> "NDArray[Any]":
+def _issued_on(tables: Tables) -> np.ndarray:
     """Return the streams that order activities, which need not be those that ran them."""
     activities, calls = tables["activities"], tables["api_calls"]
     streams, of_call = plain(activities["stream"]), plain(calls["stream"])
@@ -57,6 +50,6 @@ def _issued_on(tables: "Tables") -> "NDArray[Any]":
     copies = np.flatnonzero(codes(activities["kind"], _KINDS) == _KINDS.index("memcpy"))
     call = first_rows(plain(calls["correlation"]), plain(activities["correlation"])[copies])
     issued = np.append(of_call, 0)[call]
-    found: NDArray[Any] = streams.copy()
+    found: np.ndarray = streams.copy()
     found[copies[issued != 0]] = issued[issued != 0]
     return found

@@ -1,10 +1,10 @@
 """Columns computed from others, such as the names that a line assigns."""
 
 import re
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import product
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +15,6 @@ from gpuviz.data.arrays import coded
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import DICTIONARIES, FRAMEWORKS, schemas
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from numpy.typing import NDArray
 
 # Values of ``frames.installed``: whose code it is.
 OWN, INSTALLED, GENERATED = 0, 1, 2
@@ -62,7 +57,7 @@ def assigned_names(source: str) -> str:
     return "" if is_argument or is_closing or any(map(iskeyword, names)) else ", ".join(names)
 
 
-def user_frame(frames: "Iterable[int]", origins: "Callable[[int], int]") -> int:
+def user_frame(frames: Iterable[int], origins: Callable[[int], int]) -> int:
     """Return the innermost frame of the program's own files, else of other code, else of all.
 
     A program of which all code is generated, as that of ``python -c``, has no own file.
@@ -78,26 +73,26 @@ def user_frame(frames: "Iterable[int]", origins: "Callable[[int], int]") -> int:
     return _core.user_frame(ids, [origins(frame) for frame in ids])
 
 
-def with_installed(frames: "pa.Table") -> "pa.Table":
+def with_installed(frames: pa.Table) -> pa.Table:
     """Return ``frames`` with the column ``installed`` recomputed from its other columns."""
     chunks = [_installed(chunk) for chunk in frames["filename"].chunks]
     return _with_column(frames, "frames", "installed", pa.chunked_array(chunks, pa.uint8()))
 
 
-def _installed(filenames: "pa.DictionaryArray") -> "pa.Array":
+def _installed(filenames: pa.DictionaryArray) -> pa.Array:
     names = filenames.dictionary.to_pylist()
     by_name = pa.array([origin(name) for name in names], pa.uint8())
     return by_name.take(filenames.indices)
 
 
-def with_assigned(frames: "pa.Table") -> "pa.Table":
+def with_assigned(frames: pa.Table) -> pa.Table:
     """Return ``frames`` with the column ``assigned`` recomputed from its other columns."""
     names = [assigned_names(source) for source in frames["source"].to_pylist()]
     values = pa.array(names, pa.utf8()).dictionary_encode()
     return _with_column(frames, "frames", "assigned", values)
 
 
-def with_user_frames(stacks: "pa.Table", frames: "pa.Table") -> "pa.Table":
+def with_user_frames(stacks: pa.Table, frames: pa.Table) -> pa.Table:
     """Return ``stacks`` with the column ``user_frame`` recomputed from its other columns."""
     of_packages = dict(
         zip(frames["id"].to_pylist(), frames["installed"].to_pylist(), strict=True),
@@ -109,7 +104,7 @@ def with_user_frames(stacks: "pa.Table", frames: "pa.Table") -> "pa.Table":
     return _with_column(stacks, "stacks", "user_frame", pa.array(chosen, pa.uint32()))
 
 
-def with_host_memories(activities: "pa.Table") -> "pa.Table":
+def with_host_memories(activities: pa.Table) -> pa.Table:
     """Return ``activities`` with the column ``host_memory`` recomputed from its other columns."""
     places = (
         codes(activities[name], DICTIONARIES["activities", name])
@@ -119,7 +114,7 @@ def with_host_memories(activities: "pa.Table") -> "pa.Table":
     return _with_column(activities, "activities", "host_memory", memories)
 
 
-def with_frameworks(events: "pa.Table", pools: "pa.Table") -> "pa.Table":
+def with_frameworks(events: pa.Table, pools: pa.Table) -> pa.Table:
     """Return ``memory_events`` with the column ``framework`` of each event's pool."""
     # The id 0 is that of a pool.
     ids, used = (plain(each).astype(np.int64) + 1 for each in (pools["id"], events["pool"]))
@@ -129,7 +124,7 @@ def with_frameworks(events: "pa.Table", pools: "pa.Table") -> "pa.Table":
     return _with_column(events, "memory_events", "framework", coded(found, FRAMEWORKS))
 
 
-def with_named(streams: "pa.Table") -> "pa.Table":
+def with_named(streams: pa.Table) -> pa.Table:
     """Return ``streams`` with the column ``named`` recomputed from its other columns."""
     rows = streams.select(["id", "handle", "name"]).to_pylist()
     named = [int(row["name"] not in ("", own_name(row["id"], row["handle"]))) for row in rows]
@@ -137,10 +132,10 @@ def with_named(streams: "pa.Table") -> "pa.Table":
 
 
 def host_memories(
-    copy_kinds: "NDArray[Any]",
-    sources: "NDArray[Any]",
-    destinations: "NDArray[Any]",
-) -> "NDArray[Any]":
+    copy_kinds: np.ndarray,
+    sources: np.ndarray,
+    destinations: np.ndarray,
+) -> np.ndarray:
     """Return the kind of host memory of copies; if both sides are host memory, pageable wins.
 
     It is a position in ``DICTIONARIES``.
@@ -152,12 +147,12 @@ def host_memories(
     """
     side = len(_MEMORIES) + 1
     places = ((copy_kinds.astype(np.int16) + 1) * side + sources + 1) * side + destinations + 1
-    found: NDArray[Any] = _host_memory_codes()[places]
+    found: np.ndarray = _host_memory_codes()[places]
     return found
 
 
 @lru_cache(maxsize=1)
-def _host_memory_codes() -> "NDArray[Any]":
+def _host_memory_codes() -> np.ndarray:
     """Return the result for each combination of the three columns; index 0 means another value."""
     combinations = product(("", *_COPY_KINDS), ("", *_MEMORIES), ("", *_MEMORIES))
     found = [_HOST_MEMORIES.index(_host_memory(*each)) for each in combinations]
@@ -172,7 +167,7 @@ def _host_memory(kind: str, source: str, destination: str) -> str:
     return memory if memory in _HOST_MEMORIES else ""
 
 
-def _with_column(table: "pa.Table", name: str, column: str, values: "pa.Array") -> "pa.Table":
+def _with_column(table: pa.Table, name: str, column: str, values: pa.Array) -> pa.Table:
     known = schemas()[name]
     if column in table.schema.names:
         position = table.schema.get_field_index(column)

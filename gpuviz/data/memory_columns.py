@@ -1,13 +1,10 @@
 """The memory events of a recording as columns for the native core."""
 
-from typing import TYPE_CHECKING
+import pyarrow as pa
 
 from gpuviz._core import MemoryColumns
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS, FRAMEWORKS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Of `memory_events`; what the state of memory follows from, but for ``action`` and ``framework``.
 NUMBER_COLUMNS = (
@@ -23,7 +20,7 @@ NUMBER_COLUMNS = (
 )
 
 
-def memory_columns(events: "pa.Table") -> MemoryColumns:
+def memory_columns(events: pa.Table) -> MemoryColumns:
     """Return the columns of ``memory_events`` for the native core; one chunk is not copied."""
     numbers = {name: plain(events[name]) for name in NUMBER_COLUMNS}
     return MemoryColumns(

@@ -1,22 +1,15 @@
 """Notes on what a recording lacks, and on what it leaves out."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from gpuviz.data.columns import plain
 from gpuviz.data.implied_columns import INSTALLED
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import Tables
 from gpuviz.quantities import format_counted
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
-    import pyarrow as pa
-
-    from gpuviz.data.manifest import Manifest
-
-
-def notes(manifest: "Manifest") -> tuple[str, ...]:
+def notes(manifest: Manifest) -> tuple[str, ...]:
     """Return sentences on the origin of a recording, and on what it lacks."""
     sentences = [manifest.label] if manifest.label else []
     if manifest.simulated and not manifest.label:
@@ -37,7 +30,7 @@ def notes(manifest: "Manifest") -> tuple[str, ...]:
     return (*sentences, *manifest.notes)
 
 
-def deep_stacks(tables: "Mapping[str, pa.Table]") -> str:
+def deep_stacks(tables: Tables) -> str:
     """Return a sentence on stacks whose middle frames were left out; empty if there are none.
 
     It is no warning: each of these stacks says how many frames it leaves out.

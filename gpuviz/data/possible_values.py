@@ -4,23 +4,16 @@ Beyond types and ids (`gpuviz.data.validation`), times and sizes are small enoug
 and subtracted, and the processes of a merged recording are apart.
 """
 
+from collections.abc import Iterator
 from functools import cache
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.data.columns import codes, distinct, plain
-from gpuviz.data.tables import ACTIONS, schemas
+from gpuviz.data.tables import ACTIONS, Tables, schemas
 from gpuviz.data.validation import NonconformingTableError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    Tables = Mapping[str, pa.Table]
 
 # Of times in ns (146 years), so that their differences are below 2**63; likewise of sums of sizes.
 _LIMIT = 2**62
@@ -41,7 +34,7 @@ _ORDINALS = (
 _NOT_ADDED = tuple(ACTIONS.index(action) for action in ("oom", "memory_limit"))
 
 
-def check_values(tables: "Tables") -> None:
+def check_values(tables: Tables) -> None:
     """Check the values of conforming tables.
 
     Raises:
@@ -51,7 +44,7 @@ def check_values(tables: "Tables") -> None:
         raise NonconformingTableError(table, problem)
 
 
-def _outside(tables: "Tables") -> "Iterator[tuple[str, str]]":
+def _outside(tables: Tables) -> Iterator[tuple[str, str]]:
     """Yield numbers that are too low or too high."""
     for name, columns in _bounded().items():
         if not tables[name].num_rows:
@@ -79,7 +72,7 @@ def _bounded() -> dict[str, list[str]]:
     }
 
 
-def _too_much(tables: "Tables") -> "Iterator[tuple[str, str]]":
+def _too_much(tables: Tables) -> Iterator[tuple[str, str]]:
     """Yield columns of sizes whose sum is too high."""
     for name, column in _SIZES:
         # Samples are not added up.
@@ -92,7 +85,7 @@ def _too_much(tables: "Tables") -> "Iterator[tuple[str, str]]":
             yield name, f"column {column} has {total:.3g} bytes in all, expected less than {_LIMIT}"
 
 
-def _added(table: "pa.Table", column: str) -> "NDArray[Any]":
+def _added(table: pa.Table, column: str) -> np.ndarray:
     """Return the values of a column without those of requests and limits."""
     values = _plain(table[column])
     if "action" not in table.schema.names:
@@ -100,7 +93,7 @@ def _added(table: "pa.Table", column: str) -> "NDArray[Any]":
     return values[~np.isin(codes(table["action"], ACTIONS), _NOT_ADDED)]
 
 
-def _processes(tables: "Tables") -> "Iterator[tuple[str, str]]":
+def _processes(tables: Tables) -> Iterator[tuple[str, str]]:
     """Yield what two processes of a merged recording share, and devices of none."""
     rows = tables["processes"].to_pylist()
     if not rows:
@@ -125,9 +118,9 @@ def _processes(tables: "Tables") -> "Iterator[tuple[str, str]]":
             yield "processes", problem
 
 
-def _plain(column: "pa.ChunkedArray") -> "NDArray[Any]":
+def _plain(column: pa.ChunkedArray) -> np.ndarray:
     return plain(column)
 
 
-def _values(column: "pa.ChunkedArray") -> set[int]:
+def _values(column: pa.ChunkedArray) -> set[int]:
     return set(distinct(_plain(column)).tolist())

@@ -12,13 +12,10 @@ from gpuviz.data.notes import notes
 from gpuviz.data.once import Once
 from gpuviz.data.possible_values import check_values
 from gpuviz.data.stored_tables import Stored
+from gpuviz.data.tables import Tables
 from gpuviz.data.validation import check_references, conform
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-
     from gpuviz._core import MemoryColumns
 
 Moment = int | Literal["peak", "end"] | None
@@ -39,7 +36,7 @@ class RecordingData:
         path: The file or folder that it was loaded from; empty for other recordings.
     """
 
-    tables: "Mapping[str, pa.Table]"
+    tables: Tables
     manifest: Manifest
     stored: Stored = field(init=False)
     computed: dict[Once[Any, Any], Any] = field(init=False)
@@ -47,7 +44,7 @@ class RecordingData:
 
     def __init__(
         self,
-        tables: "Mapping[str, pa.Table]",
+        tables: Tables,
         manifest: Manifest,
         stored: Stored | None = None,
     ) -> None:
@@ -58,7 +55,7 @@ class RecordingData:
 
     def _take(
         self,
-        tables: "Mapping[str, pa.Table]",
+        tables: Tables,
         manifest: Manifest,
         stored: Stored,
         computed: dict[Once[Any, Any], Any],
@@ -71,7 +68,7 @@ class RecordingData:
         object.__setattr__(self, "path", path)
 
     @classmethod
-    def of_checked(cls, tables: "Mapping[str, pa.Table]", manifest: Manifest) -> Self:
+    def of_checked(cls, tables: Tables, manifest: Manifest) -> Self:
         """Return a recording of tables that are known to be as `conform` makes them."""
         made = cls.__new__(cls)
         made._take(tables, manifest, {}, {})  # noqa: SLF001

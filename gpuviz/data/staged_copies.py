@@ -1,8 +1,7 @@
 """Copies between GPUs that go through the host, as rows of ``activities``."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.data.arrays import coded, numbers
 from gpuviz.data.columns import codes, plain
@@ -10,15 +9,7 @@ from gpuviz.data.event_times import event_times
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.stream_handle import NO_HANDLE
 from gpuviz.data.strings import texts
-from gpuviz.data.tables import DICTIONARIES, schemas
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    Tables = Mapping[str, pa.Table]
+from gpuviz.data.tables import DICTIONARIES, Tables, schemas
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
@@ -31,7 +22,7 @@ _HALVES = ("peer_to_host", "host_to_peer")
 _HAS_HOST = ("HtoD", "DtoH")
 
 
-def with_staged_copies(tables: "Tables") -> "dict[str, pa.Table]":
+def with_staged_copies(tables: Tables) -> dict[str, pa.Table]:
     """Return the tables with the halves of copies between GPUs marked as such.
 
     Without peer access, CUPTI reports such a copy as one from the source to the host and one from
@@ -72,7 +63,7 @@ def with_staged_copies(tables: "Tables") -> "dict[str, pa.Table]":
     return tables
 
 
-def _pairs(tables: "Tables") -> "tuple[NDArray[Any], NDArray[Any]] | None":
+def _pairs(tables: Tables) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the rows of the halves at the sources and at the destinations; None without any."""
     activities = tables["activities"]
     on_device = _MEMORIES.index("device")
@@ -102,9 +93,7 @@ def _pairs(tables: "Tables") -> "tuple[NDArray[Any], NDArray[Any]] | None":
     return (out[is_pair], into[is_pair]) if is_pair.any() else None
 
 
-def _with_streams(
-    tables: "Tables", out: "NDArray[Any]", into: "NDArray[Any]"
-) -> "tuple[pa.Table, NDArray[Any]]":
+def _with_streams(tables: Tables, out: np.ndarray, into: np.ndarray) -> tuple[pa.Table, np.ndarray]:
     """Return ``api_calls`` with the stream of each copy, and these streams."""
     calls, streams = tables["api_calls"], tables["streams"]
     running = plain(tables["activities"]["stream"])
@@ -117,11 +106,11 @@ def _with_streams(
     return _with_column(calls, "api_calls", "stream", of_call[:-1]), stream
 
 
-def _begins(tables: "Tables", out: "NDArray[Any]", stream: "NDArray[Any]") -> "NDArray[Any]":
+def _begins(tables: Tables, out: np.ndarray, stream: np.ndarray) -> np.ndarray:
     """Return when the first piece of each copy was on its way, at the earliest."""
     activities, calls = tables["activities"], tables["api_calls"]
     waits = tables["synchronizations"]
-    begin: NDArray[Any] = plain(activities["time"])[out].copy()
+    begin: np.ndarray = plain(activities["time"])[out].copy()
     large = np.flatnonzero(plain(activities["bytes"])[out] > _PIECE_BYTES)
     if not len(large):
         return begin
@@ -150,7 +139,7 @@ def _begins(tables: "Tables", out: "NDArray[Any]", stream: "NDArray[Any]") -> "N
     return begin
 
 
-def _with_column(table: "pa.Table", name: str, column: str, values: "NDArray[Any]") -> "pa.Table":
+def _with_column(table: pa.Table, name: str, column: str, values: np.ndarray) -> pa.Table:
     field = schemas()[name].field(column)
     place = table.schema.get_field_index(column)
     return table.set_column(place, field, numbers(values, field.type))

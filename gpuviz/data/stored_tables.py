@@ -1,12 +1,11 @@
 """Derived tables and conclusions in a recording's file, read on first use."""
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from gpuviz.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     import pyarrow as pa
 
 

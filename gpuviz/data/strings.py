@@ -1,19 +1,14 @@
 """Texts of ids of the table ``strings``."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
 
 import numpy as np
 
 from gpuviz.data.columns import distinct, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
+from gpuviz.data.tables import Tables
 
 
-def texts(tables: "Mapping[str, pa.Table]", ids: "NDArray[Any]") -> list[str]:
+def texts(tables: Tables, ids: np.ndarray) -> list[str]:
     """Return the texts of ids of ``strings``, which are untrusted; empty for id 0."""
     known, strings = plain(tables["strings"]["id"]), tables["strings"]["text"]
     wanted = np.flatnonzero(np.isin(known, ids)).tolist()
@@ -21,21 +16,17 @@ def texts(tables: "Mapping[str, pa.Table]", ids: "NDArray[Any]") -> list[str]:
     return [text_of.get(number, "") for number in ids.tolist()]
 
 
-def are_named(
-    tables: "Mapping[str, pa.Table]", ids: "NDArray[Any]", matches: "Callable[[str], object]"
-) -> "NDArray[Any]":
+def are_named(tables: Tables, ids: np.ndarray, matches: Callable[[str], object]) -> np.ndarray:
     """Return whether the text of each id of ``strings`` matches, such as by `re.Pattern.match`."""
     known = distinct(ids)
     found = np.array([bool(matches(text)) for text in texts(tables, known)], bool)
-    named: NDArray[Any] = np.isin(ids, known[found])
+    named: np.ndarray = np.isin(ids, known[found])
     return named
 
 
-def ids_named(
-    tables: "Mapping[str, pa.Table]", matches: "Callable[[str], object]"
-) -> "NDArray[Any]":
+def ids_named(tables: Tables, matches: Callable[[str], object]) -> np.ndarray:
     """Return the ids of ``strings`` whose text matches, such as by `re.Pattern.search`."""
     strings = tables["strings"]
     is_named = [bool(matches(text)) for text in strings["text"].to_pylist()]
-    named: NDArray[Any] = plain(strings["id"])[np.array(is_named, bool)]
+    named: np.ndarray = plain(strings["id"])[np.array(is_named, bool)]
     return named

@@ -4,11 +4,15 @@ Times are nanoseconds since the recording's start. Ids start at 1; 0 means "none
 ``device`` (an ordinal) and ``pool`` (see ``pools``).
 """
 
+from collections.abc import Mapping
 from functools import cache
 
 import pyarrow as pa
 
 from gpuviz.data import codes
+
+# Tables by name, at least those that are needed.
+Tables = Mapping[str, pa.Table]
 
 ACTIONS = codes.ACTIONS
 FRAMEWORKS = codes.FRAMEWORKS
@@ -122,7 +126,7 @@ REFERENCES = (
 
 
 @cache
-def schemas() -> "dict[str, pa.Schema]":
+def schemas() -> dict[str, pa.Schema]:
     """Return the Arrow schema of every table in a file, by name.
 
     Activity of allocators:
@@ -529,7 +533,7 @@ _COLUMNS = {
 }
 
 
-def _type(table: str, column: str, kind: str) -> "pa.DataType":
+def _type(table: str, column: str, kind: str) -> pa.DataType:
     if kind == "enum":
         assert (table, column) in DICTIONARIES  # noqa: S101
         return pa.dictionary(pa.int8(), pa.utf8())

@@ -1,7 +1,5 @@
 """Validation of a recording's tables."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -16,13 +14,8 @@ from gpuviz.data.implied_columns import (
     with_user_frames,
 )
 from gpuviz.data.staged_copies import with_staged_copies
-from gpuviz.data.tables import DEFAULTS, DICTIONARIES, IMPLIED, REFERENCES, REVISED, schemas
+from gpuviz.data.tables import DEFAULTS, DICTIONARIES, IMPLIED, REFERENCES, REVISED, Tables, schemas
 from gpuviz.errors import FormatError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
 
 # Beside `REVISED`: a file that a recorder could not finish may have rows twice.
 _DESCRIBED_ONCE = (
@@ -41,7 +34,7 @@ class NonconformingTableError(FormatError):
         self.table = table
 
 
-def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
+def conform(tables: Tables) -> dict[str, pa.Table]:
     """Return the tables with exactly the expected types, missing ones empty, unknown ones kept.
 
     Of several rows with the same id in a table of objects, the last one is kept, in the position of
@@ -75,7 +68,7 @@ def conform(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
     return conforming | {name: table for name, table in tables.items() if name not in conforming}
 
 
-def check_references(tables: "Mapping[str, pa.Table]") -> None:
+def check_references(tables: Tables) -> None:
     """Check that every id refers to an existing row.
 
     Raises:
@@ -95,7 +88,7 @@ def check_references(tables: "Mapping[str, pa.Table]") -> None:
             raise _unknown_id(table, column, ids[np.argmin(is_known)], target)
 
 
-def _is_known(ids: "NDArray[Any]", known: "NDArray[Any]") -> "NDArray[Any]":
+def _is_known(ids: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Return whether each id is 0 or known."""
     if not ids.size:
         # np.isin() would import numpy.ma.
@@ -105,11 +98,11 @@ def _is_known(ids: "NDArray[Any]", known: "NDArray[Any]") -> "NDArray[Any]":
         return np.isin(ids, np.append(known, 0))
     by_id = np.zeros(last + 1, bool)
     by_id[known] = by_id[0] = True
-    found: NDArray[Any] = by_id[ids]
+    found: np.ndarray = by_id[ids]
     return found
 
 
-def _items(lists: "pa.ChunkedArray") -> "pa.ChunkedArray":
+def _items(lists: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the items of all lists, which are not null."""
     parts = []
     for chunk in lists.chunks:
@@ -126,7 +119,7 @@ def _unknown_id(
     return NonconformingTableError(table, problem)
 
 
-def without_unknown_ids(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table]":
+def without_unknown_ids(tables: Tables) -> dict[str, pa.Table]:
     """Return the tables with ids that refer to no row replaced by 0, or left out of lists."""
     import pyarrow.compute as pc
 
@@ -143,7 +136,7 @@ def without_unknown_ids(tables: "Mapping[str, pa.Table]") -> "dict[str, pa.Table
     return repaired
 
 
-def _lists_of_known(lists: "pa.ChunkedArray", known: "pa.Array") -> "pa.ChunkedArray":
+def _lists_of_known(lists: pa.ChunkedArray, known: pa.Array) -> pa.ChunkedArray:
     """Return the lists without items that are not known, which may be 0."""
     import pyarrow.compute as pc
 
@@ -158,14 +151,14 @@ def _lists_of_known(lists: "pa.ChunkedArray", known: "pa.Array") -> "pa.ChunkedA
     return pa.chunked_array([whole], lists.type)
 
 
-def _conforming_table(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
+def _conforming_table(name: str, table: pa.Table, schema: pa.Schema) -> pa.Table:
     if not table.num_rows and table.schema.equals(schema, check_metadata=True):
         return table
     known = _with_expected_columns(name, table, schema)
     return _last_of_each_id(known) if name in (*REVISED, *_DESCRIBED_ONCE) else known
 
 
-def _with_expected_columns(name: str, table: "pa.Table", schema: "pa.Schema") -> "pa.Table":
+def _with_expected_columns(name: str, table: pa.Table, schema: pa.Schema) -> pa.Table:
     is_expected = table.schema.equals(schema, check_metadata=True)
     if is_expected and not any(map(_has_nulls, table.columns)):
         return _with_known_words_in(name, table)
@@ -193,7 +186,7 @@ def _with_expected_columns(name: str, table: "pa.Table", schema: "pa.Schema") ->
     return known
 
 
-def _with_known_words_in(name: str, table: "pa.Table") -> "pa.Table":
+def _with_known_words_in(name: str, table: pa.Table) -> pa.Table:
     for position, field in enumerate(table.schema):
         words = DICTIONARIES.get((name, field.name))
         if words is not None:
@@ -203,11 +196,11 @@ def _with_known_words_in(name: str, table: "pa.Table") -> "pa.Table":
     return table
 
 
-def _is_missing(table: "pa.Table", positions: list[int]) -> bool:
+def _is_missing(table: pa.Table, positions: list[int]) -> bool:
     return not positions or (len(positions) == 1 and table.column(positions[0]).null_count > 0)
 
 
-def _last_of_each_id(table: "pa.Table") -> "pa.Table":
+def _last_of_each_id(table: pa.Table) -> pa.Table:
     ids = plain(table["id"])
     if (ids[1:] > ids[:-1]).all():
         return table
@@ -220,9 +213,9 @@ def _last_of_each_id(table: "pa.Table") -> "pa.Table":
 
 def _conforming_column(
     name: str,
-    field: "pa.Field",
-    column: "pa.ChunkedArray",
-) -> "pa.ChunkedArray":
+    field: pa.Field,
+    column: pa.ChunkedArray,
+) -> pa.ChunkedArray:
     if column.type == field.type:
         return column
     if not (_is_text(column.type) and _is_text(field.type)):
@@ -237,7 +230,7 @@ def _conforming_column(
         raise NonconformingTableError(name, problem) from None
 
 
-def _with_known_words(column: "pa.ChunkedArray", words: tuple[str, ...]) -> "pa.ChunkedArray":
+def _with_known_words(column: pa.ChunkedArray, words: tuple[str, ...]) -> pa.ChunkedArray:
     """Return a column with the word for unknown instead of those of newer versions, if it has one.
 
     Columns without such a word, as ``action``, keep theirs: rows of unknown actions have no effect.
@@ -252,16 +245,16 @@ def _with_known_words(column: "pa.ChunkedArray", words: tuple[str, ...]) -> "pa.
     return pa.chunked_array([coded(found, words)], column.type)
 
 
-def _is_without_values(table: "pa.Table", positions: list[int]) -> bool:
+def _is_without_values(table: pa.Table, positions: list[int]) -> bool:
     return all(table.column(each).null_count == table.num_rows > 0 for each in positions)
 
 
-def _has_nulls(column: "pa.ChunkedArray") -> bool:
+def _has_nulls(column: pa.ChunkedArray) -> bool:
     if column.null_count or not pa.types.is_dictionary(column.type):
         return bool(column.null_count)
     return any(chunk.dictionary.null_count for chunk in column.chunks)
 
 
-def _is_text(kind: "pa.DataType") -> bool:
+def _is_text(kind: pa.DataType) -> bool:
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(value) or pa.types.is_large_string(value))

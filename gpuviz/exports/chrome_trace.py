@@ -1,22 +1,19 @@
 """Chrome's Trace Event Format (JSON), for chrome://tracing, Perfetto, Speedscope and others."""
 
 import json
-from typing import TYPE_CHECKING, Any, BinaryIO
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from gpuviz import _core
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.exports.trace import build_trace, description
+from gpuviz.exports.trace_rows import Trace
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.whole_file import write_whole
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
-    from gpuviz.data.recording_data import RecordingData
-    from gpuviz.exports.trace_rows import Trace
-
-
-def write(recording: "RecordingData", path: "Path", *, overwrite: bool = False) -> "Path":
+def write(recording: RecordingData, path: Path, *, overwrite: bool = False) -> Path:
     """Write a recording atomically as Chrome's JSON; return the path.
 
     Times are microseconds since the recording's start, with three decimals.
@@ -30,7 +27,7 @@ def write(recording: "RecordingData", path: "Path", *, overwrite: bool = False) 
     return write_whole(path, lambda file: _write_json(recording, trace, file), overwrite=overwrite)
 
 
-def _write_json(recording: "RecordingData", trace: "Trace", file: BinaryIO) -> None:
+def _write_json(recording: RecordingData, trace: Trace, file: BinaryIO) -> None:
     manifest = recording.manifest
     about = {
         "recorder": f"gpuviz {manifest.gpuviz_version}".strip(),
@@ -60,7 +57,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _metadata(trace: "Trace") -> "Iterator[dict[str, Any]]":
+def _metadata(trace: Trace) -> Iterator[dict[str, Any]]:
     """Yield the events that name and order processes and threads."""
     for position, track in enumerate(trace.tracks):
         if track.kind == "counter":

@@ -1,21 +1,18 @@
 """Perfetto's own format: TracePackets with TrackEvents, for ui.perfetto.dev and its SQL."""
 
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 from gpuviz import _core
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.exports.perfetto_packets import SEQUENCE, clock_packet, text_packets, track_packets
 from gpuviz.exports.trace import build_trace, description
+from gpuviz.exports.trace_rows import Trace
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.whole_file import write_whole
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-    from gpuviz.data.recording_data import RecordingData
-    from gpuviz.exports.trace_rows import Trace
-
-
-def write(recording: "RecordingData", path: "Path", *, overwrite: bool = False) -> "Path":
+def write(recording: RecordingData, path: Path, *, overwrite: bool = False) -> Path:
     """Write a recording atomically as a Perfetto trace; return the path.
 
     Times are nanoseconds since the recording's start, or since the first event if that is earlier;
@@ -32,7 +29,7 @@ def write(recording: "RecordingData", path: "Path", *, overwrite: bool = False) 
     )
 
 
-def write_packets(recording: "RecordingData", trace: "Trace", file: "IO[bytes]") -> None:
+def write_packets(recording: RecordingData, trace: Trace, file: IO[bytes]) -> None:
     """Write a trace of a recording.
 
     Args:

@@ -2,19 +2,16 @@
 
 import json
 import shutil
+from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from typing import IO, Any, BinaryIO
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from gpuviz.analysis.processes import processes
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.exports.perfetto import write_packets
 from gpuviz.exports.trace import build_trace
 from gpuviz.formats.whole_file import write_whole
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpuviz.data.recording_data import RecordingData
 
 # Perfetto documents the manifest at https://perfetto.dev/docs/reference/perfetto-manifest.
 _MANIFEST = "perfetto_manifest.json"
@@ -22,7 +19,7 @@ _CLOCK = "REALTIME"
 _UNKNOWN_HOST = "host"
 
 
-def write(recording: "RecordingData", path: "Path", *, overwrite: bool = False) -> "Path":
+def write(recording: RecordingData, path: Path, *, overwrite: bool = False) -> Path:
     """Write a recording atomically as an archive that Perfetto opens; return the path.
 
     Each host of a merged recording is a machine with a trace of its own. The traces have the common
@@ -47,7 +44,7 @@ def write(recording: "RecordingData", path: "Path", *, overwrite: bool = False) 
     return write_whole(path, write_archive, overwrite=overwrite)
 
 
-def _add(archive: ZipFile, name: str, content: "IO[bytes]") -> None:
+def _add(archive: ZipFile, name: str, content: IO[bytes]) -> None:
     entry = ZipInfo(name)
     entry.compress_type = ZIP_DEFLATED
     # Perfetto reads no entries in the format for large ones, which zipfile chooses by the size.
@@ -66,7 +63,7 @@ def _names(hosts: list[str]) -> dict[str, str]:
     return names
 
 
-def _manifest(recording: "RecordingData", names: dict[str, str]) -> dict[str, Any]:
+def _manifest(recording: RecordingData, names: dict[str, str]) -> dict[str, Any]:
     files: list[dict[str, Any]] = []
     first = next(iter(names.values()))
     for host, name in names.items():

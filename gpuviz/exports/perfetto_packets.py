@@ -3,14 +3,10 @@
 Field numbers are those of protos/perfetto/trace in Perfetto 0.59.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpuviz.exports.trace_memory import LEVELS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from gpuviz.exports.trace_rows import Track
+from gpuviz.exports.trace_rows import Track
 
 SEQUENCE = 1
 _CLOCK = 64  # the first id of clocks that are local to a sequence
@@ -68,7 +64,7 @@ def clock_packet(unix_ns: int) -> bytes:
     )
 
 
-def track_packets(tracks: "Mapping[int, Track]", description: str) -> "Iterator[bytes]":
+def track_packets(tracks: Mapping[int, Track], description: str) -> Iterator[bytes]:
     """Yield a packet for each track; a track's uuid is its position + 1.
 
     Args:
@@ -92,10 +88,10 @@ def track_packets(tracks: "Mapping[int, Track]", description: str) -> "Iterator[
 
 
 def text_packets(
-    names: "Sequence[str]",
-    argument_names: "Sequence[str]",
-    argument_texts: "Sequence[str]",
-) -> "Iterator[bytes]":
+    names: Sequence[str],
+    argument_names: Sequence[str],
+    argument_texts: Sequence[str],
+) -> Iterator[bytes]:
     """Yield packets that intern texts; a text's iid is its position + 1."""
     for field, texts in ((1, names), (2, names), (3, argument_names), (29, argument_texts)):
         for first in range(0, len(texts), _TEXTS_IN_A_PACKET):

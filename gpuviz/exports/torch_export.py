@@ -2,7 +2,8 @@
 
 import io
 import pickle
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -11,18 +12,12 @@ from gpuviz import _core
 from gpuviz.data.columns import codes
 from gpuviz.data.escaping import as_unicode
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS
 from gpuviz.errors import FormatError
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.torch_snapshot import EXTRA
 from gpuviz.formats.whole_file import write_whole
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _NS = 1000
 _BLOCK_UNIT = 512
@@ -34,7 +29,7 @@ _PROTOCOL = 3  # protocol 4 without framing
 _NO_SEGMENT = -1
 
 
-def write(recording: "RecordingData", path: "Path", *, overwrite: bool = False) -> "Path":
+def write(recording: RecordingData, path: Path, *, overwrite: bool = False) -> Path:
     """Write a recording atomically as a torch memory snapshot; return its path.
 
     The pickle, of protocol 4, opens in torch's ``_memory_viz.py`` and in its viewer. `gpuviz.load`
@@ -65,7 +60,7 @@ def write(recording: "RecordingData", path: "Path", *, overwrite: bool = False) 
 class SnapshotColumns:
     """Converts a recording to the arguments of `gpuviz._core.write_torch_snapshot`."""
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: RecordingData) -> None:
         self._recording = recording
         self._texts: dict[str, int] = {}
         self._pools: dict[int, int] = {}
@@ -122,16 +117,14 @@ class SnapshotColumns:
             "needs_segment": self._needs_segment(device[order]),
         }
 
-    def _kinds(
-        self, pools: "NDArray[Any]", actions: "NDArray[Any]", sizes: "NDArray[Any]"
-    ) -> "NDArray[Any]":
+    def _kinds(self, pools: np.ndarray, actions: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Return small or large where torch's rules would not infer it, else unknown."""
         kinds = (pools % 2).astype("uint8")
         if self._recording.manifest.allocator == "caching":
             kinds[kinds == _core.are_large_by_size(actions, sizes)] = _UNKNOWN_SEGMENT
         return kinds
 
-    def _needs_segment(self, devices: "NDArray[Any]") -> "NDArray[Any]":
+    def _needs_segment(self, devices: np.ndarray) -> np.ndarray:
         """Return 1 for each event of a device without known segments."""
         table = self._recording.tables["memory_events"]
         action = codes(table["action"], ACTIONS)
@@ -214,26 +207,26 @@ class SnapshotColumns:
             "frames": _positions(frames, frame_ids),
         }
 
-    def _known_stacks(self, ids: "NDArray[Any]") -> "NDArray[Any]":
+    def _known_stacks(self, ids: np.ndarray) -> np.ndarray:
         return _positions(ids, self._recording.tables["stacks"]["id"].to_numpy())
 
-    def _handles(self, ids: "NDArray[Any]") -> "NDArray[Any]":
+    def _handles(self, ids: np.ndarray) -> np.ndarray:
         table = self._recording.tables["streams"]
         handles = np.concatenate([np.zeros(1, np.uint64), table["handle"].to_numpy()])
-        chosen: NDArray[Any] = handles[_positions(ids, table["id"].to_numpy())]
+        chosen: np.ndarray = handles[_positions(ids, table["id"].to_numpy())]
         return chosen
 
-    def _metadata(self, ids: "NDArray[Any]") -> "NDArray[Any]":
+    def _metadata(self, ids: np.ndarray) -> np.ndarray:
         """Return the number of the name of each event's range; 0 if there is none."""
         strings = self._recording.tables["strings"].to_pydict()
         names = dict(zip(strings["id"], strings["text"], strict=True))
         table = self._recording.tables["ranges"]
         texts = [self._text(names.get(name, "")) for name in table["name"].to_pylist()]
         rows = _positions(ids, table["id"].to_numpy())
-        chosen: NDArray[Any] = np.array([0, *texts], np.uint32)[rows]
+        chosen: np.ndarray = np.array([0, *texts], np.uint32)[rows]
         return chosen
 
-    def _pool_positions(self, pools: "NDArray[Any]") -> "NDArray[Any]":
+    def _pool_positions(self, pools: np.ndarray) -> np.ndarray:
         owners, inverse = np.unique(pools // 2, return_inverse=True)
         places = [self._pools.setdefault(owner, len(self._pools)) for owner in owners.tolist()]
         return np.array(places, np.uint32)[inverse].astype(np.uint32)
@@ -251,7 +244,7 @@ class SnapshotColumns:
         return self._texts.setdefault(text, len(self._texts) + 1) if text else 0
 
 
-def rest(recording: "RecordingData") -> dict[str, Any]:
+def rest(recording: RecordingData) -> dict[str, Any]:
     """Return the parts of a snapshot other than its traces and segments."""
     manifest = recording.manifest
     known = manifest.extra.get(EXTRA)
@@ -267,7 +260,7 @@ def rest(recording: "RecordingData") -> dict[str, Any]:
     }
 
 
-def _exported(recording: "RecordingData") -> "pa.Table":
+def _exported(recording: RecordingData) -> pa.Table:
     """Return the rows of ``memory_events`` that a trace contains: not those of initial memory."""
     table = recording.tables["memory_events"]
     first = recording.manifest.initial_events
@@ -278,7 +271,7 @@ def _exported(recording: "RecordingData") -> "pa.Table":
     return table.take(rows)
 
 
-def _device_order(recording: "RecordingData") -> list[int]:
+def _device_order(recording: RecordingData) -> list[int]:
     """Return the devices of successive events and how many each has; empty for one device."""
     device = _exported(recording)["device"].to_numpy()
     starts = np.flatnonzero(np.diff(device, prepend=-1))
@@ -303,7 +296,7 @@ def _settings(text: str) -> dict[str, Any]:
     }
 
 
-def _annotations(recording: "RecordingData") -> list[dict[str, Any]]:
+def _annotations(recording: RecordingData) -> list[dict[str, Any]]:
     """Return the starts and ends of ranges, ordered by time."""
     strings = recording.tables["strings"].to_pydict()
     names = dict(zip(strings["id"], strings["text"], strict=True))
@@ -333,6 +326,6 @@ def _without_memo(values: dict[str, Any]) -> bytes:
     return b"".join(pieces)
 
 
-def _positions(ids: "NDArray[Any]", known: "NDArray[Any]") -> "NDArray[Any]":
+def _positions(ids: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Return the 1-based position of each id in ``known``; 0 if it is absent."""
     return (first_rows(known, ids) + 1).astype("uint32")

@@ -1,28 +1,22 @@
 """Conversion of a recording to a trace: tracks with events, counters and flows."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.processes import device_names, part_of_device, processes
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.escaping import as_unicode
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.exports.trace_device import KINDS, add_activities
 from gpuviz.exports.trace_host import HostTracks, add_calls, add_ranges, add_synchronizations
 from gpuviz.exports.trace_lines import Lines
 from gpuviz.exports.trace_memory import add_counters, add_moments
 from gpuviz.exports.trace_rows import Trace, times_of
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
-
 _MAIN_THREAD = "MainThread"
 
 
-def build_trace(recording: "RecordingData") -> Trace:
+def build_trace(recording: RecordingData) -> Trace:
     """Return the trace of a recording: a process for each device, and one for each program."""
     trace = Trace()
     numbers = _Numbers()
@@ -63,7 +57,7 @@ class _Numbers:
 
 
 def _host_processes(
-    trace: Trace, recording: "RecordingData", numbers: _Numbers
+    trace: Trace, recording: RecordingData, numbers: _Numbers
 ) -> tuple[dict[int, int], int]:
     """Return the position of the process of each thread, and that of all other threads."""
     rows = recording.tables["processes"].to_pylist()
@@ -81,7 +75,7 @@ def _host_processes(
     return hosts, positions[0]
 
 
-def _host_name(recording: "RecordingData") -> str:
+def _host_name(recording: RecordingData) -> str:
     return as_unicode(recording.manifest.host)
 
 
@@ -90,16 +84,14 @@ def _program_name(program: str) -> str:
     return as_unicode(program) or "host"
 
 
-def _program_id(recording: "RecordingData") -> int:
+def _program_id(recording: RecordingData) -> int:
     """Return the process id of the program; on Linux, that of its main thread."""
     threads = recording.tables["threads"].to_pylist()
     main = [row["id"] for row in threads if row["name"] == _MAIN_THREAD]
     return int(main[0]) if main and 0 < main[0] < 2**31 else 1
 
 
-def _device_processes(
-    trace: Trace, recording: "RecordingData", numbers: _Numbers
-) -> dict[int, int]:
+def _device_processes(trace: Trace, recording: RecordingData, numbers: _Numbers) -> dict[int, int]:
     """Return the position of each device's process; ids start at 1 and skip the programs'."""
     devices = recording.tables["devices"].to_pydict()
     names = dict(zip(devices["id"], devices["name"], strict=True))
@@ -114,12 +106,12 @@ def _device_processes(
     return processes
 
 
-def _devices(recording: "RecordingData") -> list[int]:
+def _devices(recording: RecordingData) -> list[int]:
     sampled = recording.tables["device_memory"]["device"].unique().to_pylist()
     return sorted({*recording.devices, *sampled})
 
 
-def _flows(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+def _flows(recording: RecordingData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the call and the flow of each activity, and the number of flows from each call.
 
     The call is -1 and the flow 0 if there is none. Flows are numbered from 1, call by call. If the
@@ -136,13 +128,13 @@ def _flows(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any], NDA
     return calls, flows, np.bincount(calls[rows], minlength=api_calls.num_rows)
 
 
-def _taken(values: "NDArray[Any]", rows: "NDArray[Any]") -> "NDArray[Any]":
+def _taken(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
     taken = np.full(len(rows), -1, np.int64)
     taken[rows >= 0] = values[rows[rows >= 0]]
     return taken
 
 
-def description(recording: "RecordingData") -> str:
+def description(recording: RecordingData) -> str:
     """Return a description of the recording for a reader of the trace."""
     manifest = recording.manifest
     began = f", begun {manifest.created}" if manifest.created else ""

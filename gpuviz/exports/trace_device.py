@@ -1,23 +1,17 @@
 """GPU activities in a trace: one track per stream."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.analysis.launches import durations
 from gpuviz.analysis.stream_names import stream_names
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.exports.trace_rows import EventTable, Trace, mapped, present, times_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 KINDS = DICTIONARIES["activities", "kind"]
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
@@ -28,10 +22,10 @@ _STREAM_BITS = 32
 
 def add_activities(
     trace: Trace,
-    recording: "RecordingData",
-    devices: "Mapping[int, int]",
-    flows: "NDArray[Any]",
-    lines: "NDArray[Any]",
+    recording: RecordingData,
+    devices: Mapping[int, int],
+    flows: np.ndarray,
+    lines: np.ndarray,
 ) -> None:
     """Add a track for each stream and the activities on it.
 
@@ -72,9 +66,9 @@ def add_activities(
 
 def _stream_tracks(
     trace: Trace,
-    recording: "RecordingData",
-    devices: "Mapping[int, int]",
-) -> "NDArray[Any]":
+    recording: RecordingData,
+    devices: Mapping[int, int],
+) -> np.ndarray:
     """Return the track of each activity."""
     activities = recording.tables["activities"]
     device, stream = (plain(activities[name]).astype(np.int64) for name in ("device", "stream"))
@@ -85,20 +79,20 @@ def _stream_tracks(
         stream_id = each & (1 << _STREAM_BITS) - 1
         name = names.get(stream_id, f"stream number {stream_id}")
         tracks.append(trace.add_track(name, devices[each >> _STREAM_BITS]))
-    of_rows: NDArray[Any] = np.array(tracks, np.uint32)[numbers]
+    of_rows: np.ndarray = np.array(tracks, np.uint32)[numbers]
     return of_rows
 
 
 def _names(
     trace: Trace,
-    recording: "RecordingData",
-    rows: "pa.Table",
+    recording: RecordingData,
+    rows: pa.Table,
     kind: str,
-) -> "NDArray[Any]":
+) -> np.ndarray:
     if kind == "memcpy":
         texts = [f"copy {name.replace('_', ' ')}".strip() for name in _COPY_KINDS]
         positions = np.array([trace.names.position(text) for text in texts])
-        of_rows: NDArray[Any] = positions[np.maximum(codes(rows["copy_kind"], _COPY_KINDS), 0)]
+        of_rows: np.ndarray = positions[np.maximum(codes(rows["copy_kind"], _COPY_KINDS), 0)]
         return of_rows
     if kind == "memset":
         return np.full(rows.num_rows, trace.names.position(kind))
@@ -107,10 +101,10 @@ def _names(
 
 def named(
     trace: Trace,
-    recording: "RecordingData",
-    ids: "NDArray[Any]",
+    recording: RecordingData,
+    ids: np.ndarray,
     otherwise: str,
-) -> "NDArray[Any]":
+) -> np.ndarray:
     """Return the number in ``trace.names`` of each id of ``strings``."""
     distinct, rows = np.unique(ids, return_inverse=True)
     positions = [
@@ -121,10 +115,10 @@ def named(
 
 def _arguments(
     trace: Trace,
-    recording: "RecordingData",
-    rows: "pa.Table",
+    recording: RecordingData,
+    rows: pa.Table,
     kind: str,
-) -> "list[tuple[int, bool, NDArray[Any]]]":
+) -> list[tuple[int, bool, np.ndarray]]:
     if kind == "kernel":
         return [*_launch_arguments(trace, recording, rows), *_graph_arguments(trace, rows)]
     if kind == "memcpy":
@@ -143,7 +137,7 @@ def _arguments(
     return _graph_arguments(trace, rows) if kind == "graph" else []
 
 
-def _size_arguments(trace: Trace, rows: "pa.Table") -> "list[tuple[int, bool, NDArray[Any]]]":
+def _size_arguments(trace: Trace, rows: pa.Table) -> list[tuple[int, bool, np.ndarray]]:
     sizes = np.clip(plain(rows["bytes"]), -1, None)
     lengths = durations(rows)
     speeds = np.minimum(sizes * 1e9 / np.maximum(lengths, 1), 2.0**62).astype(np.int64)
@@ -153,7 +147,7 @@ def _size_arguments(trace: Trace, rows: "pa.Table") -> "list[tuple[int, bool, ND
     ]
 
 
-def _graph_arguments(trace: Trace, rows: "pa.Table") -> "list[tuple[int, bool, NDArray[Any]]]":
+def _graph_arguments(trace: Trace, rows: pa.Table) -> list[tuple[int, bool, np.ndarray]]:
     nodes = np.minimum(plain(rows["graph_node"]), np.uint64(2**63 - 1))
     return [
         trace.number("graph", present(plain(rows["graph"]))),
@@ -163,9 +157,9 @@ def _graph_arguments(trace: Trace, rows: "pa.Table") -> "list[tuple[int, bool, N
 
 def _launch_arguments(
     trace: Trace,
-    recording: "RecordingData",
-    rows: "pa.Table",
-) -> "list[tuple[int, bool, NDArray[Any]]]":
+    recording: RecordingData,
+    rows: pa.Table,
+) -> list[tuple[int, bool, np.ndarray]]:
     launches = plain(rows["launch"])
     known = recording.tables["launch_configurations"].to_pylist()
     arguments = []

@@ -1,6 +1,6 @@
 """Host activities in a trace: one track per thread."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -10,16 +10,10 @@ from gpuviz.analysis.launches import calls_of, durations
 from gpuviz.analysis.phases import phase_rows
 from gpuviz.data.codes import ALL_RANGE_KINDS, CallKind
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.exports.trace_device import named
 from gpuviz.exports.trace_rows import EventTable, Trace, present, times_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _WAITS = ("event_synchronize", "stream_synchronize", "context_synchronize")
 UNKNOWN_THREAD = "unknown thread"
@@ -36,7 +30,7 @@ class HostTracks:
     """
 
     def __init__(
-        self, trace: Trace, recording: "RecordingData", hosts: "Mapping[int, int]", otherwise: int
+        self, trace: Trace, recording: RecordingData, hosts: Mapping[int, int], otherwise: int
     ) -> None:
         threads = recording.tables["threads"].to_pydict()
         self._names = dict(zip(threads["id"], threads["name"], strict=True))
@@ -45,7 +39,7 @@ class HostTracks:
         self._otherwise = otherwise
         self._tracks: dict[int, int] = {}
 
-    def of(self, threads: "NDArray[Any]") -> "NDArray[Any]":
+    def of(self, threads: np.ndarray) -> np.ndarray:
         """Return the track of each of the operating system's thread ids; 0 if unknown."""
         distinct, rows = np.unique(threads, return_inverse=True)
         tracks = [self._track(thread) for thread in distinct.tolist()]
@@ -61,10 +55,10 @@ class HostTracks:
 
 def add_calls(
     trace: Trace,
-    recording: "RecordingData",
+    recording: RecordingData,
     tracks: HostTracks,
-    arriving: "NDArray[Any]",
-    lines: "NDArray[Any]",
+    arriving: np.ndarray,
+    lines: np.ndarray,
 ) -> None:
     """Add the CUDA calls.
 
@@ -94,7 +88,7 @@ def add_calls(
     trace.tables.append(table)
 
 
-def add_ranges(trace: Trace, recording: "RecordingData", tracks: HostTracks) -> None:
+def add_ranges(trace: Trace, recording: RecordingData, tracks: HostTracks) -> None:
     """Add cells, ranges, NVTX ranges and phases; open ranges end with the recording."""
     ranges = pa.concat_tables([recording.tables["ranges"], phase_rows(recording)])
     kinds = codes(ranges["kind"], ALL_RANGE_KINDS)
@@ -121,7 +115,7 @@ def add_ranges(trace: Trace, recording: "RecordingData", tracks: HostTracks) -> 
         trace.tables.append(table)
 
 
-def add_synchronizations(trace: Trace, recording: "RecordingData", tracks: HostTracks) -> None:
+def add_synchronizations(trace: Trace, recording: RecordingData, tracks: HostTracks) -> None:
     """Add the times during which threads waited for the GPU; queries do not wait."""
     table = recording.tables["synchronizations"]
     kinds = codes(table["kind"], DICTIONARIES["synchronizations", "kind"])

@@ -1,16 +1,9 @@
 """Source line of an event, as text in a trace."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
-from gpuviz.exports.trace_rows import mapped
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
-    from gpuviz.exports.trace_rows import Texts
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.exports.trace_rows import Texts, mapped
 
 
 class Lines:
@@ -21,11 +14,11 @@ class Lines:
         texts: The texts to which the lines are added.
     """
 
-    def __init__(self, recording: "RecordingData", texts: "Texts") -> None:
+    def __init__(self, recording: RecordingData, texts: Texts) -> None:
         self._stacks = recording.call_stacks
         self._texts = texts
 
-    def of_stacks(self, stacks: "NDArray[Any]") -> "NDArray[Any]":
+    def of_stacks(self, stacks: np.ndarray) -> np.ndarray:
         """Return the text number of each stack's line in the user's code; -1 if there is none."""
         positions = {}
         for stack in np.unique(stacks).tolist():

@@ -1,22 +1,16 @@
 """Memory in a trace: counters and instants."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.analysis.levels import memory_levels
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS
+from gpuviz.exports.trace_lines import Lines
 from gpuviz.exports.trace_rows import Counter, EventTable, Trace, present, times_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
-    from gpuviz.exports.trace_lines import Lines
 
 # Perfetto's user interface sorts tracks by name; a common start keeps these together.
 LEVELS = {
@@ -33,7 +27,7 @@ RELEASE = "segments released"
 EMPTY_CACHE = "empty_cache()"
 
 
-def add_counters(trace: Trace, recording: "RecordingData", devices: "Mapping[int, int]") -> None:
+def add_counters(trace: Trace, recording: RecordingData, devices: Mapping[int, int]) -> None:
     """Add the totals of each device in bytes, one value per change."""
     levels, used = memory_levels(recording), recording.tables["device_memory"]
     of_levels, of_used = plain(levels["device"]), plain(used["device"])
@@ -50,8 +44,8 @@ def _add_counter(
     trace: Trace,
     name: str,
     process: int,
-    time: "NDArray[Any]",
-    value: "NDArray[Any]",
+    time: np.ndarray,
+    value: np.ndarray,
 ) -> None:
     if not len(time):
         return
@@ -68,9 +62,9 @@ def _add_counter(
 
 def add_moments(
     trace: Trace,
-    recording: "RecordingData",
-    devices: "Mapping[int, int]",
-    lines: "Lines",
+    recording: RecordingData,
+    devices: Mapping[int, int],
+    lines: Lines,
 ) -> None:
     """Add out of memory, snapshots, empty_cache, and each time that segments were released."""
     events = recording.tables["memory_events"]
@@ -88,7 +82,7 @@ def add_moments(
         "device's free bytes": free,
         "stream": present(plain(events["stream"])[failed]),
     }
-    moments: dict[str, tuple[NDArray[Any], dict[str, NDArray[Any]]]] = {
+    moments: dict[str, tuple[np.ndarray, dict[str, np.ndarray]]] = {
         OOM: (failed, failure),
         SNAPSHOT: (taken, {}),
         RELEASE: (starts, {"segments": counts, "bytes": sizes}),
@@ -105,10 +99,10 @@ def add_moments(
 def _moments(  # noqa: PLR0913, PLR0917
     trace: Trace,
     name: str,
-    events: "pa.Table",
-    tracks: "Mapping[int, int]",
-    arguments: "Mapping[str, NDArray[Any]]",
-    lines: "Lines",
+    events: pa.Table,
+    tracks: Mapping[int, int],
+    arguments: Mapping[str, np.ndarray],
+    lines: Lines,
 ) -> EventTable:
     time = times_of(events)
     numbers = [trace.number(each, values) for each, values in arguments.items()]
@@ -124,11 +118,11 @@ def _moments(  # noqa: PLR0913, PLR0917
 
 
 def _releases(
-    actions: "NDArray[Any]",
-    device: "NDArray[Any]",
-    size: "NDArray[Any]",
+    actions: np.ndarray,
+    device: np.ndarray,
+    size: np.ndarray,
     first: int,
-) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the first event, count and bytes of each run of releases on a device."""
     codes_of_release = [ACTIONS.index(action) for action in _RELEASES]
     is_release = np.isin(actions, codes_of_release) & (np.arange(len(actions)) >= first)
@@ -150,9 +144,9 @@ def _releases(
 
 def _memory_tracks(
     trace: Trace,
-    devices: "Mapping[int, int]",
-    device: "NDArray[Any]",
-    rows: "NDArray[Any]",
+    devices: Mapping[int, int],
+    device: np.ndarray,
+    rows: np.ndarray,
 ) -> dict[int, int]:
     seen = np.unique(device[rows]).tolist()
     return {each: trace.add_track("memory events", devices[each]) for each in seen}

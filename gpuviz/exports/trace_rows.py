@@ -1,17 +1,13 @@
 """Tracks and events of a trace, independent of the viewer's format."""
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz._core import TraceRows, trace_lanes
 from gpuviz.data.columns import plain
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
 
 _LIMIT_NS = 2**60
 
@@ -65,19 +61,19 @@ class EventTable:
     category: int
     contains: bool = False
     instant: bool = False
-    time: "NDArray[Any]"
-    end: "NDArray[Any]"
-    track: "NDArray[Any]"
-    name: "NDArray[Any]"
-    flow: "NDArray[Any] | None" = None
-    first_flow: "NDArray[Any] | None" = None
-    flow_count: "NDArray[Any] | None" = None
-    arguments: "list[tuple[int, bool, NDArray[Any]]]" = field(default_factory=list)
+    time: np.ndarray
+    end: np.ndarray
+    track: np.ndarray
+    name: np.ndarray
+    flow: np.ndarray | None = None
+    first_flow: np.ndarray | None = None
+    flow_count: np.ndarray | None = None
+    arguments: list[tuple[int, bool, np.ndarray]] = field(default_factory=list)
 
-    def rows(self, chosen: "NDArray[Any]") -> "EventTable":
+    def rows(self, chosen: np.ndarray) -> "EventTable":
         """Return some of the events, given by a mask."""
 
-        def some(values: "NDArray[Any] | None") -> "NDArray[Any] | None":
+        def some(values: np.ndarray | None) -> np.ndarray | None:
             return None if values is None else values[chosen]
 
         return replace(
@@ -92,10 +88,10 @@ class EventTable:
             arguments=[(name, is_text, values[chosen]) for name, is_text, values in self.arguments],
         )
 
-    def native(self) -> "TraceRows":
+    def native(self) -> TraceRows:
         """Return the table for the native core."""
 
-        def column(values: "NDArray[Any] | None", kind: Any) -> "NDArray[Any]":
+        def column(values: np.ndarray | None, kind: Any) -> np.ndarray:
             return np.ascontiguousarray([] if values is None else values, kind)
 
         return TraceRows(
@@ -118,8 +114,8 @@ class Counter:
     """Values of a track in bytes; each holds from its time in ns."""
 
     track: int
-    time: "NDArray[Any]"
-    value: "NDArray[Any]"
+    time: np.ndarray
+    value: np.ndarray
 
 
 class Trace:
@@ -179,11 +175,11 @@ class Trace:
         self.tracks.append(Track(name, kind, process, thread, parent))
         return len(self.tracks) - 1
 
-    def number(self, name: str, values: "NDArray[Any]") -> "tuple[int, bool, NDArray[Any]]":
+    def number(self, name: str, values: np.ndarray) -> tuple[int, bool, np.ndarray]:
         """Return an argument with numeric values."""
         return self.argument_names.position(name), False, values
 
-    def text(self, name: str, positions: "NDArray[Any]") -> "tuple[int, bool, NDArray[Any]]":
+    def text(self, name: str, positions: np.ndarray) -> tuple[int, bool, np.ndarray]:
         """Return an argument with texts, given as positions in ``argument_texts``."""
         return self.argument_names.position(name), True, positions
 
@@ -231,19 +227,19 @@ class HostTrace(Trace):
         return self._first_time_ns
 
 
-def times_of(table: "pa.Table") -> "NDArray[Any]":
+def times_of(table: pa.Table) -> np.ndarray:
     """Return the times of rows as int64, clipped to 36 years in case rows are damaged."""
-    clipped: NDArray[Any] = np.clip(plain(table["time"]), -_LIMIT_NS, _LIMIT_NS)
+    clipped: np.ndarray = np.clip(plain(table["time"]), -_LIMIT_NS, _LIMIT_NS)
     return clipped
 
 
-def mapped(keys: "NDArray[Any]", values: "dict[int, int]", absent: int = -1) -> "NDArray[Any]":
+def mapped(keys: np.ndarray, values: dict[int, int], absent: int = -1) -> np.ndarray:
     """Return the value of each key."""
     distinct, rows = np.unique(keys, return_inverse=True)
     found = [values.get(key, absent) for key in distinct.tolist()]
     return np.array(found, np.int64)[rows.reshape(-1)]
 
 
-def present(values: "NDArray[Any]", is_there: "NDArray[Any] | None" = None) -> "NDArray[Any]":
+def present(values: np.ndarray, is_there: np.ndarray | None = None) -> np.ndarray:
     """Return the values of an argument; -1 for 0, or where ``is_there`` is false."""
     return np.where(values > 0 if is_there is None else is_there, values.astype(np.int64), -1)

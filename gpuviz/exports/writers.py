@@ -1,11 +1,10 @@
 """Export formats for other tools."""
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gpuviz.data.recording_data import RecordingData
 
 # For each format: its module, its function, and the suffixes that select it.
@@ -22,11 +21,11 @@ FORMATS = {
 class Writer(Protocol):
     """Writes a recording atomically, and returns the path."""
 
-    def __call__(self, recording: "RecordingData", path: "Path", *, overwrite: bool) -> "Path":
+    def __call__(self, recording: "RecordingData", path: Path, *, overwrite: bool) -> Path:
         """Write to ``path``; RecordingExistsError if it exists and ``overwrite`` is False."""
 
 
-def writer(path: "Path", format: str | None) -> Writer:  # noqa: A002 - as `Recording.export` has it
+def writer(path: Path, format: str | None) -> Writer:  # noqa: A002 - as `Recording.export` has it
     """Return the writer of a format; if ``format`` is None, by the suffix of ``path``.
 
     Raises:
@@ -41,7 +40,7 @@ def writer(path: "Path", format: str | None) -> Writer:  # noqa: A002 - as `Reco
     return found
 
 
-def _format_of(path: "Path") -> str:
+def _format_of(path: Path) -> str:
     for name, (_, _, suffixes) in FORMATS.items():
         if path.suffix in suffixes:
             return name

@@ -1,6 +1,6 @@
 """Chart of unused reserved memory over time."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from gpuviz.figures.style import bytes_scale, figure, seconds_scale
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-    from numpy.typing import NDArray
 
     from gpuviz.recording import Recording
 
@@ -57,7 +56,7 @@ def fragmentation_figure(recording: "Recording", device: int | None = None) -> "
     return made
 
 
-def _moments(values: "NDArray[Any]") -> "NDArray[Any]":
+def _moments(values: np.ndarray) -> np.ndarray:
     """Return the rows to draw: the first and the highest of each section."""
     if len(values) <= _MOST_POINTS:
         return np.arange(len(values))

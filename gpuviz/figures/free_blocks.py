@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.state import state_at
+from gpuviz.data.recording_data import Moment
 from gpuviz.figures.palette import FREE
 from gpuviz.figures.style import bytes_scale, figure
 from gpuviz.quantities import format_bytes, format_count
@@ -10,7 +11,6 @@ from gpuviz.quantities import format_bytes, format_count
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from gpuviz.data.recording_data import Moment
     from gpuviz.recording import Recording
 
 _FREE = 0
@@ -18,7 +18,7 @@ _FREE = 0
 
 def free_blocks_figure(
     recording: "Recording",
-    at: "Moment" = None,
+    at: Moment = None,
     device: int | None = None,
 ) -> "go.Figure":
     """Return a chart of the bytes in free blocks by block size, in powers of two.

@@ -3,18 +3,16 @@
 import errno
 import os
 import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import finalize
 
 import pyarrow as pa
 
 from gpuviz.errors import FormatError
 from gpuviz.formats.stream_messages import Beginning, beginning_of, rows_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +22,8 @@ class _State:
     rows: int = 0
     length: int = 0
     checksum: int = 0
-    beginning: "Beginning | None" = None
-    pending: "list[pa.RecordBatch]" = field(default_factory=list)
+    beginning: Beginning | None = None
+    pending: list[pa.RecordBatch] = field(default_factory=list)
 
 
 class AppendStream:
@@ -65,7 +63,7 @@ class AppendStream:
         rows: int = sum(batch.num_rows for batch in self._state.pending)
         return self._state.rows + rows
 
-    def append(self, batch: "pa.RecordBatch") -> None:
+    def append(self, batch: pa.RecordBatch) -> None:
         """Add a batch; all batches of a stream have the same schema."""
         self._state.pending.append(batch)
 
@@ -90,7 +88,7 @@ class AppendStream:
             beginning,
         )
 
-    def written(self) -> "pa.Table | None":
+    def written(self) -> pa.Table | None:
         """Return the batches in the file; None if there are none.
 
         Raises:
@@ -102,7 +100,7 @@ class AppendStream:
             file.seek(0)
             return read_torn(file.read(self.length)).table
 
-    def unwritten(self) -> "pa.Table | None":
+    def unwritten(self) -> pa.Table | None:
         """Return the batches that are not in the file yet; None if there are none."""
         pending = self._state.pending
         return pa.Table.from_batches(pending) if pending else None
@@ -123,13 +121,13 @@ class AppendStream:
 class TornStream:
     """The readable part of a stream that may end in the middle of a message."""
 
-    table: "pa.Table | None"
+    table: pa.Table | None
     lost_bytes: int
 
 
 def read_torn(
     content: bytes,
-    check: "Callable[[bytes], tuple[memoryview, pa.ipc.IpcReadOptions]] | None" = None,
+    check: Callable[[bytes], tuple[memoryview, pa.ipc.IpcReadOptions]] | None = None,
 ) -> TornStream:
     """Return the complete batches of a stream; no table if even its schema is incomplete.
 
@@ -167,8 +165,8 @@ def read_torn(
 
 
 def _messages(
-    batches: "Sequence[pa.RecordBatch]", beginning: "Beginning | None"
-) -> "tuple[bytes, Beginning | None]":
+    batches: Sequence[pa.RecordBatch], beginning: Beginning | None
+) -> tuple[bytes, Beginning | None]:
     """Return messages that continue a stream, and the dictionaries that are known after them."""
     pieces = []
     for batch in batches:

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -19,9 +19,6 @@ from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.parquet_file import read_checked
 from gpuviz.formats.whole_folder import write_whole_folder
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 LAYOUT = "layout"
 ARROW = "arrow"
 PARQUET = "parquet"
@@ -30,7 +27,7 @@ _LONGEST_NAME = 200
 _ARROW_START, _ARROW_END = b"ARROW1\0\0", b"ARROW1"
 
 
-def write_arrow(recording: RecordingData, path: "Path", *, overwrite: bool = False) -> "Path":
+def write_arrow(recording: RecordingData, path: Path, *, overwrite: bool = False) -> Path:
     """Write a folder of Arrow IPC files that can be mapped into memory; return its path.
 
     The folder is written atomically.
@@ -43,7 +40,7 @@ def write_arrow(recording: RecordingData, path: "Path", *, overwrite: bool = Fal
     return _write(recording, path, ARROW, overwrite=overwrite)
 
 
-def write_parquet(recording: RecordingData, path: "Path", *, overwrite: bool = False) -> "Path":
+def write_parquet(recording: RecordingData, path: Path, *, overwrite: bool = False) -> Path:
     """Write a folder of Parquet files, compressed with Zstandard; return its path.
 
     The folder is written atomically.
@@ -56,7 +53,7 @@ def write_parquet(recording: RecordingData, path: "Path", *, overwrite: bool = F
     return _write(recording, path, PARQUET, overwrite=overwrite)
 
 
-def layout(path: "Path") -> str:
+def layout(path: Path) -> str:
     """Return the layout in a folder's manifest, ``arrow`` or ``parquet``; empty if there is none.
 
     Raises:
@@ -70,7 +67,7 @@ def layout(path: "Path") -> str:
     return str(found) if found in (ARROW, PARQUET) else ""
 
 
-def read(path: "Path", *, limit: LoadLimit | None = None) -> RecordingData:
+def read(path: Path, *, limit: LoadLimit | None = None) -> RecordingData:
     """Return the recording in a folder that `write_arrow` or `write_parquet` wrote.
 
     Raises:
@@ -96,7 +93,7 @@ def read(path: "Path", *, limit: LoadLimit | None = None) -> RecordingData:
         raise FormatError(str(path), f"{error.table}.{kind}", error.problem) from None
 
 
-def _write(recording: RecordingData, path: "Path", kind: str, *, overwrite: bool) -> "Path":
+def _write(recording: RecordingData, path: Path, kind: str, *, overwrite: bool) -> Path:
     rows = {name: table.num_rows for name, table in recording.tables.items()}
     unsafe = [
         name
@@ -112,7 +109,7 @@ def _write(recording: RecordingData, path: "Path", kind: str, *, overwrite: bool
         extra={**recording.manifest.extra, LAYOUT: kind},
     )
 
-    def write(folder: "Path") -> None:
+    def write(folder: Path) -> None:
         for name, table in recording.tables.items():
             _write_table(described(name, table), folder / f"{name}.{kind}", kind)
         (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
@@ -122,7 +119,7 @@ def _write(recording: RecordingData, path: "Path", kind: str, *, overwrite: bool
     )
 
 
-def _write_table(table: "pa.Table", path: "Path", kind: str) -> None:
+def _write_table(table: pa.Table, path: Path, kind: str) -> None:
     if kind == PARQUET:
         import pyarrow.parquet as pq
 
@@ -132,7 +129,7 @@ def _write_table(table: "pa.Table", path: "Path", kind: str) -> None:
         writer.write_table(table)
 
 
-def _read_table(folder: "Path", name: str, kind: str, rows: int, limit: LoadLimit) -> "pa.Table":
+def _read_table(folder: Path, name: str, kind: str, rows: int, limit: LoadLimit) -> pa.Table:
     member = f"{name}.{kind}"
     try:
         content = read_member(folder, member)
@@ -148,7 +145,7 @@ def _read_table(folder: "Path", name: str, kind: str, rows: int, limit: LoadLimi
     return table
 
 
-def _table_in(content: bytes, name: str, member: str, limit: LoadLimit) -> "pa.Table":
+def _table_in(content: bytes, name: str, member: str, limit: LoadLimit) -> pa.Table:
     if not member.endswith(PARQUET):
         return plain_schema(read_table(_stream_in(content), name, limit))
     table = read_checked(content, member, limit)

@@ -10,14 +10,12 @@ from functools import cache
 from io import BytesIO
 from struct import Struct
 from struct import error as struct_error
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from gpuviz.data import conclusions, derived, tables
-
-if TYPE_CHECKING:
-    from gpuviz.formats.load_limit import LoadLimit
+from gpuviz.formats.load_limit import LoadLimit
 
 TABLE_SUFFIX = ".arrow"
 
@@ -148,7 +146,7 @@ class _FlatTable:
         return self.position + offset if offset else None
 
 
-def read_table(content: bytes, name: str, limit: "LoadLimit") -> "pa.Table":
+def read_table(content: bytes, name: str, limit: LoadLimit) -> pa.Table:
     """Return the table in a complete stream, valid and as it was written.
 
     Args:
@@ -182,8 +180,8 @@ def read_table(content: bytes, name: str, limit: "LoadLimit") -> "pa.Table":
 
 
 def checked(
-    content: bytes, member: str, limit: "LoadLimit"
-) -> "tuple[memoryview, pa.ipc.IpcReadOptions]":
+    content: bytes, member: str, limit: LoadLimit
+) -> tuple[memoryview, pa.ipc.IpcReadOptions]:
     """Return the complete messages of a stream whose size has been checked, and how to read them.
 
     Args:
@@ -200,20 +198,20 @@ def checked(
         return messages, _plain_only(reader.schema)
 
 
-def _within(content: bytes, member: str, limit: "LoadLimit") -> memoryview:
+def _within(content: bytes, member: str, limit: LoadLimit) -> memoryview:
     whole = extent(content)
     limit.take(member, max(0, whole.nbytes - len(content)))
     return memoryview(content)[: whole.end]
 
 
-def _plain_only(schema: "pa.Schema") -> "pa.ipc.IpcReadOptions":
+def _plain_only(schema: pa.Schema) -> pa.ipc.IpcReadOptions:
     plain = plain_columns(schema)
     included = None if len(plain) == len(schema) else plain
     return pa.ipc.IpcReadOptions(included_fields=included)
 
 
 @cache
-def _empty(name: str) -> "tuple[bytes, pa.Table]":
+def _empty(name: str) -> tuple[bytes, pa.Table]:
     """Return the stream of a known table without rows, and the table."""
     schema, sink = known_schema(name), BytesIO()
     assert schema is not None  # noqa: S101
@@ -224,7 +222,7 @@ def _empty(name: str) -> "tuple[bytes, pa.Table]":
         return content, reader.read_all()
 
 
-def known_schema(table: str) -> "pa.Schema | None":
+def known_schema(table: str) -> pa.Schema | None:
     """Return the schema of a table, of a derived one too; None if gpuviz does not know it."""
     folder, _, name = table.rpartition("/")
     if folder == "derived":
@@ -232,7 +230,7 @@ def known_schema(table: str) -> "pa.Schema | None":
     return tables.schemas().get(name) if folder == "" else None
 
 
-def plain_columns(schema: "pa.Schema") -> list[int]:
+def plain_columns(schema: pa.Schema) -> list[int]:
     """Return the positions of the columns in which each value takes space.
 
     Columns of other types, such as null and run-end encoded ones, can have any number of rows in a
@@ -247,7 +245,7 @@ def plain_columns(schema: "pa.Schema") -> list[int]:
     return plain
 
 
-def _is_plain(kind: "pa.DataType") -> bool:
+def _is_plain(kind: pa.DataType) -> bool:
     if pa.types.is_dictionary(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return _is_plain(kind.value_type)
     if pa.types.is_struct(kind):
@@ -257,7 +255,7 @@ def _is_plain(kind: "pa.DataType") -> bool:
     return bool(pa.types.is_primitive(kind) or is_text or is_bytes)
 
 
-def decoded_bytes(table: "pa.Table", schema: "pa.Schema") -> int:
+def decoded_bytes(table: pa.Table, schema: pa.Schema) -> int:
     """Return the bytes of the texts that `Recording` will copy out of dictionaries."""
     return sum(
         _text_bytes(chunk)
@@ -268,7 +266,7 @@ def decoded_bytes(table: "pa.Table", schema: "pa.Schema") -> int:
     )
 
 
-def _text_bytes(array: "pa.DictionaryArray") -> int:
+def _text_bytes(array: pa.DictionaryArray) -> int:
     import pyarrow.compute as pc
 
     words: Any = array.dictionary

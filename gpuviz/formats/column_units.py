@@ -21,7 +21,7 @@ _ABOUT = (
 )
 
 
-def described(name: str, table: "pa.Table") -> "pa.Table":
+def described(name: str, table: pa.Table) -> pa.Table:
     """Return a table with one chunk per column and units in the schema's metadata."""
     known = schemas().get(name)
     fields = [
@@ -35,7 +35,7 @@ def described(name: str, table: "pa.Table") -> "pa.Table":
     return table.cast(_schema(fields, metadata))
 
 
-def plain_schema(table: "pa.Table") -> "pa.Table":
+def plain_schema(table: pa.Table) -> pa.Table:
     """Return a table with one chunk per column, without the metadata that `described` added."""
     fields = []
     for field in table.schema:
@@ -46,7 +46,7 @@ def plain_schema(table: "pa.Table") -> "pa.Table":
     return plain.unify_dictionaries().combine_chunks()
 
 
-def _schema(fields: "list[pa.Field]", metadata: "dict[bytes, bytes]") -> "pa.Schema":
+def _schema(fields: list[pa.Field], metadata: dict[bytes, bytes]) -> pa.Schema:
     return pa.schema(fields, metadata or None)
 
 

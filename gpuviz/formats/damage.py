@@ -2,18 +2,15 @@
 
 import zipfile
 import zlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from struct import error as struct_error
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from gpuviz.data.validation import NonconformingTableError
 from gpuviz.errors import FormatError
 from gpuviz.formats.arrow_stream import TABLE_SUFFIX
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -33,7 +30,7 @@ _DAMAGE = (
 
 
 @contextmanager
-def naming(path: str, member: str) -> "Iterator[None]":
+def naming(path: str, member: str) -> Iterator[None]:
     """Turn a library's exception for damaged bytes into a FormatError that names the member.
 
     Disk errors and out of memory pass through, because the bytes may be intact.
@@ -51,7 +48,7 @@ def naming(path: str, member: str) -> "Iterator[None]":
 
 
 @contextmanager
-def naming_table(path: str) -> "Iterator[None]":
+def naming_table(path: str) -> Iterator[None]:
     """Turn the error of an invalid table into a FormatError that names its member."""
     try:
         yield

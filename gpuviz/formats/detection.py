@@ -4,19 +4,16 @@ import errno
 import stat
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.errors import FormatError
 from gpuviz.formats import arrow_directory, html, rmm_csv, torch_snapshot
 from gpuviz.formats.archive_members import MANIFEST, is_archive
 from gpuviz.formats.input_files import check_regular
 from gpuviz.formats.load_limit import LoadLimit
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gpuviz.data.recording_data import RecordingData
 
 # Files by module of this package: whether its first bytes are those of one, and what it is.
 _FILES = {
@@ -39,10 +36,10 @@ _EXPECTED = (
 
 
 def read(
-    path: "Path",
+    path: Path,
     progress: Callable[[int, int], None] | None = None,
     max_bytes: int | None = None,
-) -> "RecordingData":
+) -> RecordingData:
     """Return the recording in a file or folder of any of ``FORMATS``.
 
     Args:
@@ -64,7 +61,7 @@ def read(
     return recording
 
 
-def detect(path: "Path") -> str:
+def detect(path: Path) -> str:
     """Return which of ``FORMATS`` a file or folder has, regardless of its name.
 
     Raises:
@@ -85,7 +82,7 @@ def detect(path: "Path") -> str:
     raise FormatError(str(path), "", f"not a gpuviz recording; {_EXPECTED}")
 
 
-def _is_folder(path: "Path") -> bool:
+def _is_folder(path: Path) -> bool:
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except ValueError as error:
@@ -96,7 +93,7 @@ def _is_folder(path: "Path") -> bool:
         raise
 
 
-def _detect_folder(path: "Path") -> str:
+def _detect_folder(path: Path) -> str:
     if not (path / MANIFEST).exists():
         if any(path.glob("*.gpuviz*")):
             merge = f"gpuviz merge {quote(str(path))} -o all.gpuviz"

@@ -6,11 +6,12 @@ all of files without the seal, are computed when they are needed.
 """
 
 import zipfile
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -19,6 +20,7 @@ from gpuviz.data.derived import DERIVED_VERSION
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.stored_tables import StoredTables
+from gpuviz.data.tables import Tables
 from gpuviz.errors import FormatError
 from gpuviz.formats.archive_members import (
     MANIFEST,
@@ -38,9 +40,6 @@ from gpuviz.formats.parallel_deflate import LEVEL, Members
 from gpuviz.formats.seal import is_sealed, seal
 from gpuviz.formats.whole_file import write_whole
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
 DERIVED_FOLDER = "derived/"
 
 # A browser decodes and shows one batch at a time.
@@ -52,7 +51,7 @@ _QUOTING = "The file says: "
 def write(
     recording: RecordingData,
     path: Path,
-    derived: "Mapping[str, pa.Table]",
+    derived: Tables,
     *,
     overwrite: bool = False,
 ) -> Path:
@@ -126,7 +125,7 @@ def read_archive(content: bytes, path: str, limit: LoadLimit) -> RecordingData:
         return RecordingData(tables, manifest, StoredTables(derived))
 
 
-def noting_unknown(manifest: Manifest, names: "Iterable[str]") -> Manifest:
+def noting_unknown(manifest: Manifest, names: Iterable[str]) -> Manifest:
     """Return the manifest with a note on tables that this version of gpuviz does not know."""
     retired = {f"{DERIVED_FOLDER}{name}" for name in conclusions.RETIRED}
     unknown = [name for name in names if known_schema(name) is None and name not in retired]
@@ -172,7 +171,7 @@ def folder_manifest(folder: Path) -> Manifest:
     return read_manifest(read_member(folder, MANIFEST, MAX_MANIFEST_BYTES), str(folder))
 
 
-def read_known(content: bytes, name: str, limit: LoadLimit) -> "pa.Table":
+def read_known(content: bytes, name: str, limit: LoadLimit) -> pa.Table:
     """Return the table ``name`` in a complete Arrow IPC stream, with one chunk per column.
 
     Raises:
@@ -182,12 +181,12 @@ def read_known(content: bytes, name: str, limit: LoadLimit) -> "pa.Table":
     return read_table(content, name, limit).unify_dictionaries().combine_chunks()
 
 
-def _read_later(member: CompressedMember, name: str, path: str, limit: LoadLimit) -> "pa.Table":
+def _read_later(member: CompressedMember, name: str, path: str, limit: LoadLimit) -> pa.Table:
     with naming(path, name + TABLE_SUFFIX):
         return read_known(member.decompressed(), name, limit)
 
 
-def write_stream(table: "pa.Table", sink: object) -> None:
+def write_stream(table: pa.Table, sink: object) -> None:
     """Write a table as uncompressed Arrow batches that a browser can read one by one."""
     table = table.unify_dictionaries()
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -195,9 +194,7 @@ def write_stream(table: "pa.Table", sink: object) -> None:
             writer.write_table(table.slice(start, BATCH_ROWS).combine_chunks())
 
 
-def write_archive(
-    file: BinaryIO, recording: RecordingData, derived: "Mapping[str, pa.Table]"
-) -> None:
+def write_archive(file: BinaryIO, recording: RecordingData, derived: Tables) -> None:
     """Write a recording, its marked derived tables and conclusions, without a seal."""
     rows = {name: table.num_rows for name, table in recording.tables.items()}
     manifest = replace(
@@ -219,7 +216,7 @@ def write_archive(
                 write_stream(table, member)
 
 
-def append_conclusions(file: BinaryIO, conclusions: "Mapping[str, pa.Table]") -> int:
+def append_conclusions(file: BinaryIO, conclusions: Tables) -> int:
     """Add marked conclusions to the archive in a file object, which is also read, and seal it.
 
     Returns:
@@ -232,7 +229,7 @@ def append_conclusions(file: BinaryIO, conclusions: "Mapping[str, pa.Table]") ->
     return begin
 
 
-def write_conclusions(file: BinaryIO, conclusions: "Mapping[str, pa.Table]") -> None:
+def write_conclusions(file: BinaryIO, conclusions: Tables) -> None:
     """Write the conclusions of a recording as an archive of their own, for a browser.
 
     Args:
@@ -245,7 +242,7 @@ def write_conclusions(file: BinaryIO, conclusions: "Mapping[str, pa.Table]") -> 
         _write_conclusions(archive, conclusions)
 
 
-def _write_conclusions(archive: zipfile.ZipFile, conclusions: "Mapping[str, pa.Table]") -> None:
+def _write_conclusions(archive: zipfile.ZipFile, conclusions: Tables) -> None:
     for name, table in conclusions.items():
         with archive.open(_entry(DERIVED_FOLDER + name + TABLE_SUFFIX), "w") as member:
             write_stream(table, member)
@@ -258,7 +255,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return entry
 
 
-def _check_rows(manifest: Manifest, tables: "Mapping[str, pa.Table]", path: str) -> None:
+def _check_rows(manifest: Manifest, tables: Tables, path: str) -> None:
     if "memory_events" not in tables:
         raise FormatError(path, "memory_events" + TABLE_SUFFIX, "missing")
     for name, rows in manifest.tables.items():

@@ -1,24 +1,21 @@
 """Checks of output paths."""
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gpuviz.errors import GpuvizError, RecordingError, RecordingExistsError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RECORDING_SUFFIX = ".gpuviz"
 PAGE_SUFFIXES = (".html", ".htm")
 
 
-def part_of(path: "Path") -> "Path":
+def part_of(path: Path) -> Path:
     """Return the part folder of a recording to ``path``."""
     return path.with_name(f"{path.name}.part")
 
 
 def check_free(
-    path: "Path", *, overwrite: bool, remedy: str = "choose another name or pass overwrite=True"
+    path: Path, *, overwrite: bool, remedy: str = "choose another name or pass overwrite=True"
 ) -> None:
     """Check that a file may be written to ``path``, before its content is computed.
 
@@ -30,12 +27,12 @@ def check_free(
         raise RecordingExistsError(f"{path} exists; {remedy}")
 
 
-def created_meanwhile(path: "Path") -> RecordingExistsError:
+def created_meanwhile(path: Path) -> RecordingExistsError:
     """Return the error for a path that was free when it was checked."""
     return RecordingExistsError(f"{path} exists; it was created in the meantime")
 
 
-def check_part_free(path: "Path", *, remedy: str) -> None:
+def check_part_free(path: Path, *, remedy: str) -> None:
     """Check that there is no part folder of a recording to ``path``.
 
     Raises:
@@ -48,7 +45,7 @@ def check_part_free(path: "Path", *, remedy: str) -> None:
         )
 
 
-def check_recording_name(path: "Path") -> None:
+def check_recording_name(path: Path) -> None:
     """Check that a recording to ``path`` would not be taken for its report.
 
     Raises:
@@ -62,7 +59,7 @@ def check_recording_name(path: "Path") -> None:
         )
 
 
-def check_report_name(path: "Path") -> None:
+def check_report_name(path: Path) -> None:
     """Check that a report to ``path`` would not be taken for a recording.
 
     Raises:
@@ -75,7 +72,7 @@ def check_report_name(path: "Path") -> None:
         )
 
 
-def check_output(path: "Path", *, force: bool, is_folder: bool = False) -> None:
+def check_output(path: Path, *, force: bool, is_folder: bool = False) -> None:
     """Check that a command can write a file, or a folder, to ``path``.
 
     Raises:

@@ -3,15 +3,13 @@
 import os
 import zlib
 from collections import deque
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import IO, TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     import zipfile
-    from collections.abc import Callable, Iterator
-    from concurrent.futures import ThreadPoolExecutor
-    from typing import IO
 
 LEVEL = 4
 # Larger pieces compress slightly better; smaller ones keep all threads busy with less memory.
@@ -72,7 +70,7 @@ class Threads:
 
             self._pool = futures.ThreadPoolExecutor(workers, name)
 
-    def submit(self, work: "Callable[P, R]", *args: P.args, **kwargs: P.kwargs) -> "Future[R]":
+    def submit(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         """Call a function on a thread."""
         with suppress(RuntimeError):
             if self._pool is not None:
@@ -101,7 +99,7 @@ class Members:
         self._threads = Threads(self._workers, "gpuviz-deflate")
 
     @contextmanager
-    def open(self, entry: "zipfile.ZipInfo") -> "Iterator[IO[bytes]]":
+    def open(self, entry: "zipfile.ZipInfo") -> Iterator[IO[bytes]]:
         """Open a member for writing."""
         with self._archive.open(entry, "w", force_zip64=True) as member:
             # If a version of Python renames this attribute, its own compressor is used.

@@ -7,14 +7,12 @@ be read: bytes after decompression, and the number of values, which may be encod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from struct import error as struct_error
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from gpuviz.formats.arrow_stream import plain_columns
-
-if TYPE_CHECKING:
-    from gpuviz.formats.load_limit import LoadLimit
+from gpuviz.formats.load_limit import LoadLimit
 
 # Of a value in Arrow: 8 bytes, 2 for each of its levels, a bit for whether it is there.
 _VALUE_BYTES = 13
@@ -25,7 +23,7 @@ _UNCOMPRESSED, _COMPRESSED, _DATA, _DICTIONARY, _DATA_V2 = 2, 3, 5, 7, 8
 _NUM_VALUES = 1
 
 
-def read_checked(content: bytes, member: str, limit: "LoadLimit") -> "pa.Table":
+def read_checked(content: bytes, member: str, limit: LoadLimit) -> pa.Table:
     """Return the table in a Parquet file; texts may be in dictionaries.
 
     Args:
@@ -52,7 +50,7 @@ def read_checked(content: bytes, member: str, limit: "LoadLimit") -> "pa.Table":
         return file.read(columns=names)
 
 
-def _is_text(kind: "pa.DataType") -> bool:
+def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 

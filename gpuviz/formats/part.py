@@ -3,14 +3,16 @@
 import os
 import shutil
 import time
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from gpuviz.data.manifest import Manifest
 from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.tables import Tables
 from gpuviz.data.validation import conform, without_unknown_ids
 from gpuviz.errors import FormatError, RecordingExistsError, SpoolError
 from gpuviz.formats import gpuviz
@@ -28,11 +30,6 @@ from gpuviz.formats.output_path import (
     created_meanwhile,
     part_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from gpuviz.data.manifest import Manifest
 
 EVENTS = "memory_events"
 # Each refers to rows of the next.
@@ -59,7 +56,7 @@ class PartWriter:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], manifest: "Manifest", *, overwrite: bool = False
+        self, path: str | os.PathLike[str], manifest: Manifest, *, overwrite: bool = False
     ) -> None:
         self.path = Path(path)
         self.directory = part_of(self.path)
@@ -87,7 +84,7 @@ class PartWriter:
             self.discard()
             raise
 
-    def describe(self, manifest: "Manifest") -> None:
+    def describe(self, manifest: Manifest) -> None:
         """Replace the manifest in the directory.
 
         Raises:
@@ -106,7 +103,7 @@ class PartWriter:
         for stream in self._streams.values():
             stream.close()
 
-    def append(self, table: str, batch: "pa.RecordBatch") -> None:
+    def append(self, table: str, batch: pa.RecordBatch) -> None:
         """Add rows of a table; they are on disk after the next ``flush``."""
         if table not in self._streams:
             self._streams[table] = AppendStream(self.directory / (table + TABLE_SUFFIX))
@@ -127,7 +124,7 @@ class PartWriter:
             }
             self._write_text(LAST_FLUSH, LastFlush(time.time_ns(), written).to_json())
 
-    def tables(self, leave_out: "Collection[str]" = ()) -> "dict[str, pa.Table]":
+    def tables(self, leave_out: Collection[str] = ()) -> dict[str, pa.Table]:
         """Return every row appended so far, on disk or not.
 
         Args:
@@ -154,7 +151,7 @@ class PartWriter:
         stream = self._streams.get(table)
         return 0 if stream is None else stream.length
 
-    def finish(self, recording: RecordingData, derived: "Mapping[str, pa.Table]") -> None:
+    def finish(self, recording: RecordingData, derived: Tables) -> None:
         """Write a recording to the path, in a new folder if its folder was removed.
 
         The directory is kept until ``discard``.
@@ -178,7 +175,7 @@ class PartWriter:
 
 
 @contextmanager
-def _spooling(path: Path, verb: str = "written") -> "Iterator[None]":
+def _spooling(path: Path, verb: str = "written") -> Iterator[None]:
     """Turn disk errors into a SpoolError that names ``path``."""
     try:
         yield
@@ -249,8 +246,8 @@ def _read_table(directory: Path, name: str, written: Written, limit: LoadLimit) 
 
 def _recording(
     directory: Path,
-    tables: "dict[str, pa.Table]",
-    manifest: "Manifest",
+    tables: dict[str, pa.Table],
+    manifest: Manifest,
     notes: list[str],
 ) -> RecordingData:
     with naming_table(str(directory)):
@@ -276,7 +273,7 @@ def _last_flush(directory: Path) -> LastFlush:
         raise FormatError(str(directory), LAST_FLUSH, f"damaged ({error})") from None
 
 
-def _end_note(manifest: "Manifest", flushed: LastFlush) -> str:
+def _end_note(manifest: Manifest, flushed: LastFlush) -> str:
     note = "The recording is unfinished: its program was killed, or is still running."
     if not flushed.unix_ns:
         return note + " The time of the last write is unknown."

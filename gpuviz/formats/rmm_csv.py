@@ -3,17 +3,14 @@
 import csv
 import re
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import BinaryIO
 
 from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.validation import NonconformingTableError
 from gpuviz.errors import FormatError
 from gpuviz.formats.rmm_rows import LogRows, RowError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import BinaryIO
 
 COLUMNS = ("thread", "time", "action", "pointer", "size", "stream")
 # A table without these columns is not a log of RMM.
@@ -33,7 +30,7 @@ def is_log(start: bytes) -> bool:
     return known >= _TELLING or known >= _OLDEST
 
 
-def read(path: Path, progress: "Callable[[int, int], None] | None" = None) -> RecordingData:
+def read(path: Path, progress: Callable[[int, int], None] | None = None) -> RecordingData:
     """Return the recording of RMM's log: allocations and frees, without segments.
 
     The device is taken from a name such as ``log.dev1.csv``, else 0. Blocks freed without being
@@ -88,9 +85,7 @@ def _column_order(header: list[str]) -> list[int | None]:
     return [names.index(name) if name in names else None for name in COLUMNS]
 
 
-def _lines(
-    file: "BinaryIO", size: int, progress: "Callable[[int, int], None] | None"
-) -> "Iterator[str]":
+def _lines(file: BinaryIO, size: int, progress: Callable[[int, int], None] | None) -> Iterator[str]:
     reported = time.monotonic()
     while line := file.readline(_LONGEST_LINE):
         if len(line) == _LONGEST_LINE:

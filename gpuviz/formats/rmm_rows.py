@@ -77,7 +77,7 @@ class LogRows:
             for column, value in zip(self._columns.values(), row, strict=True):
                 column.append(value)
 
-    def tables(self) -> "dict[str, pa.Table]":
+    def tables(self) -> dict[str, pa.Table]:
         """Return the tables of the recording."""
         columns = {name: np.array(values) for name, values in self._with_before().items()}
         handles, streams = np.unique(columns["stream"], return_inverse=True)
@@ -130,7 +130,7 @@ class LogRows:
             notes=tuple(notes),
         )
 
-    def _with_before(self) -> "dict[str, Any]":
+    def _with_before(self) -> dict[str, Any]:
         before = {
             "time": [0] * len(self._before),
             "action": [_ALLOC] * len(self._before),

@@ -18,8 +18,8 @@ class Beginning(NamedTuple):
         schema_bytes: How many of these bytes are the schema.
     """
 
-    schema: "pa.Schema"
-    words: "tuple[pa.Array, ...]"
+    schema: pa.Schema
+    words: tuple[pa.Array, ...]
     messages: bytes
     schema_bytes: int
 
@@ -28,7 +28,7 @@ class Beginning(NamedTuple):
         """The messages that replace the dictionaries of a stream with the same schema."""
         return self.messages[self.schema_bytes :]
 
-    def holds(self, batch: "pa.RecordBatch") -> bool:
+    def holds(self, batch: pa.RecordBatch) -> bool:
         """Return whether a batch has the same columns, and its dictionaries the same memory."""
         return self.schema.equals(batch.schema) and all(
             known is word or _place(known) == _place(word)
@@ -36,7 +36,7 @@ class Beginning(NamedTuple):
         )
 
 
-def beginning_of(batch: "pa.RecordBatch") -> Beginning:
+def beginning_of(batch: pa.RecordBatch) -> Beginning:
     """Return the messages that a stream needs before the rows of a batch."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=_options()) as writer:
@@ -46,24 +46,24 @@ def beginning_of(batch: "pa.RecordBatch") -> Beginning:
     return Beginning(batch.schema, _words(batch), messages, len(batch.schema.serialize()))
 
 
-def rows_of(batch: "pa.RecordBatch") -> bytes:
+def rows_of(batch: pa.RecordBatch) -> bytes:
     """Return the message with the rows of a batch."""
     rows: bytes = batch.serialize().to_pybytes()
     return rows
 
 
-def _words(batch: "pa.RecordBatch") -> "tuple[pa.Array, ...]":
+def _words(batch: pa.RecordBatch) -> tuple[pa.Array, ...]:
     kinds = batch.schema.types
     places = (number for number, kind in enumerate(kinds) if pa.types.is_dictionary(kind))
     return tuple(batch.column(number).dictionary for number in places)
 
 
-def _place(words: "pa.Array") -> tuple[int, ...]:
+def _place(words: pa.Array) -> tuple[int, ...]:
     contents = (buffer and buffer.address for buffer in words.buffers())
     return (words.offset, len(words), *(address or 0 for address in contents))
 
 
 @cache
-def _options() -> "pa.ipc.IpcWriteOptions":
+def _options() -> pa.ipc.IpcWriteOptions:
     # Cached, because each call reads environment variables.
     return pa.ipc.IpcWriteOptions()

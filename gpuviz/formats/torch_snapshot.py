@@ -1,7 +1,8 @@
 """Memory snapshots of PyTorch, as ``torch.cuda.memory._dump_snapshot`` writes them."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,9 +15,6 @@ from gpuviz.data.validation import NonconformingTableError
 from gpuviz.errors import FormatError
 from gpuviz.formats.load_limit import LoadLimit
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
 # The key of a manifest with what only these snapshots have.
 EXTRA = "torch_snapshot"
 
@@ -28,7 +26,7 @@ def is_pickle(start: bytes) -> bool:
 
 def read(
     path: Path,
-    progress: "Callable[[int, int], None] | None" = None,
+    progress: Callable[[int, int], None] | None = None,
     *,
     limit: LoadLimit | None = None,
 ) -> RecordingData:
@@ -65,12 +63,12 @@ def read(
         raise FormatError(name, "device_traces", str(error)) from None
 
 
-def _table(name: str, columns: "Mapping[str, Any]") -> "pa.Table":
+def _table(name: str, columns: Mapping[str, Any]) -> pa.Table:
     schema = schemas()[name]
     return pa.table([_array(columns[each.name], each.type) for each in schema], schema=schema)
 
 
-def _array(values: Any, kind: "pa.DataType") -> "pa.Array":
+def _array(values: Any, kind: pa.DataType) -> pa.Array:
     """Return a column in the form that `gpuviz._core.read_torch_snapshot` has it."""
     if pa.types.is_dictionary(kind):
         codes, words = values

@@ -5,22 +5,19 @@ import os
 import re
 import shutil
 from contextlib import suppress
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
 # Characters of the name in that of a temporary file, which must not become too long.
 KEPT = 40
 
 
-def unfinished_beside(path: "Path") -> "Path":
+def unfinished_beside(path: Path) -> Path:
     """Return a new temporary name for what will be at ``path``."""
     return path.with_name(f".{path.name[:KEPT]}.{os.urandom(8).hex()}.tmp")
 
 
-def new_file(unfinished: "Path") -> "BinaryIO":
+def new_file(unfinished: Path) -> BinaryIO:
     """Create a file under a temporary name; others keep away while it is open.
 
     The caller removes it, whatever happens here: a signal can end this function at any point.
@@ -35,7 +32,7 @@ def new_file(unfinished: "Path") -> "BinaryIO":
 class OpenFolder:
     """An open folder, closed at the latest when nothing refers to it any more, like a file."""
 
-    def __init__(self, path: "Path") -> None:
+    def __init__(self, path: Path) -> None:
         self._descriptor: int | None = None
         self._descriptor = os.open(path, os.O_RDONLY)
 
@@ -56,7 +53,7 @@ class OpenFolder:
         self.close()
 
 
-def new_folder(unfinished: "Path") -> OpenFolder:
+def new_folder(unfinished: Path) -> OpenFolder:
     """Create a folder under a temporary name; others keep away while it is open.
 
     The caller removes it, as with `new_file`.
@@ -77,18 +74,18 @@ def _is_held(descriptor: int) -> bool:
     return os.fstat(descriptor).st_nlink > 0
 
 
-def remove_leftovers(path: "Path") -> None:
+def remove_leftovers(path: Path) -> None:
     """Remove what writers to ``path`` that were killed or interrupted have left beside it."""
     for left in _beside(path, "tmp"):
         _remove_if_left(left)
 
 
-def replaced_name(unfinished: "Path") -> "Path":
+def replaced_name(unfinished: Path) -> Path:
     """Return the name for what an unfinished folder replaces, while neither has its final name."""
     return unfinished.with_suffix(".old")
 
 
-def restore_replaced(path: "Path") -> None:
+def restore_replaced(path: Path) -> None:
     """Give a folder its name back whose replacement was killed halfway; remove it if that ended."""
     if len(path.name) <= KEPT:
         for replaced in _beside(path, "old"):
@@ -98,7 +95,7 @@ def restore_replaced(path: "Path") -> None:
                 replaced.rename(path)
 
 
-def remove(path: "Path") -> None:
+def remove(path: Path) -> None:
     """Remove a file, or a folder with its content, if there is one."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
@@ -106,7 +103,7 @@ def remove(path: "Path") -> None:
         path.unlink(missing_ok=True)
 
 
-def _beside(path: "Path", suffix: str) -> "list[Path]":
+def _beside(path: Path, suffix: str) -> list[Path]:
     name = re.compile(rf"\.{re.escape(path.name[:KEPT])}\.[0-9a-f]{{16}}\.{suffix}")
     try:
         return [other for other in path.parent.iterdir() if name.fullmatch(other.name)]
@@ -114,7 +111,7 @@ def _beside(path: "Path", suffix: str) -> "list[Path]":
         return []
 
 
-def _remove_if_left(path: "Path") -> None:
+def _remove_if_left(path: Path) -> None:
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:

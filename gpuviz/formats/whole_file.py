@@ -1,18 +1,16 @@
 """Atomic writing of files."""
 
 import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
 from gpuviz.formats.output_path import check_free, created_meanwhile
 from gpuviz.formats.unfinished import new_file, remove_leftovers, unfinished_beside
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
-
-def write_whole(path: "Path", write: "Callable[[BinaryIO], None]", *, overwrite: bool) -> "Path":
+def write_whole(path: Path, write: Callable[[BinaryIO], None], *, overwrite: bool) -> Path:
     """Write a file under a temporary name in the same folder, rename it, and return its path.
 
     If ``write`` raises an exception, the temporary file is removed and an existing file is kept. A
@@ -45,7 +43,7 @@ def write_whole(path: "Path", write: "Callable[[BinaryIO], None]", *, overwrite:
 
 
 @contextmanager
-def naming(path: "Path") -> "Iterator[None]":
+def naming(path: Path) -> Iterator[None]:
     """Let errors of the operating system name ``path`` instead of the temporary file."""
     try:
         yield
@@ -55,7 +53,7 @@ def naming(path: "Path") -> "Iterator[None]":
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def _move_to_free_name(unfinished: "Path", path: "Path") -> None:
+def _move_to_free_name(unfinished: Path, path: Path) -> None:
     """Rename a file, unless its final name has been created in the meantime."""
     try:
         os.link(unfinished, path)
@@ -65,7 +63,7 @@ def _move_to_free_name(unfinished: "Path", path: "Path") -> None:
         _move_without_links(unfinished, path)
 
 
-def _move_without_links(unfinished: "Path", path: "Path") -> None:
+def _move_without_links(unfinished: Path, path: Path) -> None:
     try:
         path.touch(exist_ok=False)
     except FileExistsError:

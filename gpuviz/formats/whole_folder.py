@@ -3,7 +3,8 @@
 import ctypes
 import errno
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 from gpuviz.errors import RecordingExistsError
 from gpuviz.formats.output_path import check_free, created_meanwhile
@@ -17,22 +18,18 @@ from gpuviz.formats.unfinished import (
 )
 from gpuviz.formats.whole_file import naming
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 # Of Linux: the directory that relative paths start from, and the flag of renameat2().
 _WORKING_DIRECTORY = -100
 _EXCHANGE = 2
 
 
 def write_whole_folder(
-    path: "Path",
-    write: "Callable[[Path], None]",
+    path: Path,
+    write: Callable[[Path], None],
     *,
     overwrite: bool,
-    is_replaceable: "Callable[[Path], bool]",
-) -> "Path":
+    is_replaceable: Callable[[Path], bool],
+) -> Path:
     """Write a folder under a temporary name beside ``path``, rename it, and return its path.
 
     If ``write`` raises an exception, the temporary folder is removed and an existing folder is
@@ -69,7 +66,7 @@ def write_whole_folder(
     return path
 
 
-def _check_replaceable(path: "Path", is_replaceable: "Callable[[Path], bool]") -> None:
+def _check_replaceable(path: Path, is_replaceable: Callable[[Path], bool]) -> None:
     is_folder = path.is_dir() and not path.is_symlink()
     if is_folder and any(path.iterdir()) and not is_replaceable(path):
         raise RecordingExistsError(
@@ -78,7 +75,7 @@ def _check_replaceable(path: "Path", is_replaceable: "Callable[[Path], bool]") -
         )
 
 
-def _move(unfinished: "Path", path: "Path") -> None:
+def _move(unfinished: Path, path: Path) -> None:
     try:
         unfinished.rename(path)
     except OSError as error:
@@ -87,7 +84,7 @@ def _move(unfinished: "Path", path: "Path") -> None:
         raise
 
 
-def _replace(unfinished: "Path", path: "Path") -> None:
+def _replace(unfinished: Path, path: Path) -> None:
     """Give the new folder its name, and the replaced one, if it is kept, the temporary name."""
     if _exchange(unfinished, path):
         return
@@ -101,7 +98,7 @@ def _replace(unfinished: "Path", path: "Path") -> None:
         remove(replaced)
 
 
-def _exchange(one: "Path", other: "Path") -> bool:
+def _exchange(one: Path, other: Path) -> bool:
     """Exchange two names in one step; return False where that is not possible."""
     try:
         renameat2 = ctypes.CDLL(None, use_errno=True).renameat2

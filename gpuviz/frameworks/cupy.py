@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from gpuviz import _core
 from gpuviz.allocator.driver import cuda_driver
@@ -37,9 +37,7 @@ from gpuviz.frameworks.shared_pool import lost_frees
 from gpuviz.quantities import format_counted
 from gpuviz.recorder.cupti import CuptiTracing
 from gpuviz.recorder.prevention import NO_PREVENTION, PreventedReuse, Prevention
-
-if TYPE_CHECKING:
-    from gpuviz.recorder.tracer import TracerOptions
+from gpuviz.recorder.tracer import TracerOptions
 
 Allocator = Callable[[int], Any]
 
@@ -58,7 +56,7 @@ def versions() -> dict[str, str]:
     }
 
 
-def tracing(options: "TracerOptions") -> CuptiTracing:
+def tracing(options: TracerOptions) -> CuptiTracing:
     """Return a tracer with the CUPTI version of CuPy's CUDA runtime.
 
     Raises:
@@ -399,7 +397,7 @@ def _name_of(allocator: Allocator) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-_observers: "weakref.WeakSet[_core.CupyObserver]" = weakref.WeakSet()
+_observers: weakref.WeakSet[_core.CupyObserver] = weakref.WeakSet()
 
 
 def _abandon_observers() -> None:

@@ -1,15 +1,13 @@
 """CuPy's pinned host memory in recordings, from the program's pool or gpuviz's allocator."""
 
 import os
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuviz import _core
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    PinnedMalloc = Callable[[int], Any]
+PinnedMalloc = Callable[[int], Any]
 
 
 _OWN = (_core.ObservedPinnedMemory, _core.PinnedMemory)
@@ -33,7 +31,7 @@ class RecordedPinnedPool:
         instead: The allocator to install instead of observing the pool; None to observe it.
     """
 
-    def __init__(self, cuda: Any, instead: "PinnedMalloc | None" = None) -> None:
+    def __init__(self, cuda: Any, instead: PinnedMalloc | None = None) -> None:
         self._cuda = cuda
         self._instead = instead
         self._malloc: PinnedMalloc | None = None

@@ -3,13 +3,11 @@
 import sys
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import Any
 
 from gpuviz import _core
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 _CELL = DICTIONARIES["ranges", "kind"].index("cell")
 

@@ -8,11 +8,10 @@ from gpuviz import _core
 from gpuviz.frameworks.driver_devices import device_rows, used_bytes
 from gpuviz.frameworks.jax_memory import JaxMemory
 from gpuviz.frameworks.torch_trace import TorchTrace
+from gpuviz.recorder.source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from gpuviz.recorder.source import Source
 
 
 class OtherAllocator(Protocol):
@@ -37,7 +36,7 @@ class OtherAllocator(Protocol):
 class WithOtherAllocators:
     """A source of events, and with it the allocators of PyTorch and JAX."""
 
-    def __init__(self, source: "Source", *, stacks: bool) -> None:
+    def __init__(self, source: Source, *, stacks: bool) -> None:
         self._source = source
         self._jax = JaxMemory(stacks=stacks)
         self._allocators: tuple[OtherAllocator, ...] = (TorchTrace(stacks=stacks), self._jax)
@@ -103,7 +102,7 @@ class WithOtherAllocators:
         """Stop all."""
         notes: list[str] = []
 
-        def end(each: "Source | OtherAllocator") -> None:
+        def end(each: Source | OtherAllocator) -> None:
             notes.extend(each.end())
 
         # One that fails leaves no other switched on.

@@ -1,11 +1,9 @@
 """NumPy's arrays in pinned memory, so that a program copies them faster without a change."""
 
 import ctypes
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any
 
 # NumPy's data memory handlers (NEP 49): `PyDataMem_SetHandler` in the table of its C interface,
 # and the name of their capsules.
@@ -44,7 +42,7 @@ class PinnedArrays:
             it.
     """
 
-    def __init__(self, allocate: "Callable[[int], Any]") -> None:
+    def __init__(self, allocate: Callable[[int], Any]) -> None:
         self._allocate = allocate
         self._pinned: dict[int, tuple[Any, int]] = {}
         libc = ctypes.CDLL(None)

@@ -37,7 +37,7 @@ _NODE_IN_OBJECT = 16
 
 
 @cache
-def watch_backward(torch: ModuleType) -> "_core.StackLender | None":
+def watch_backward(torch: ModuleType) -> _core.StackLender | None:
     """Let each backward pass lend its stack from now on; None if torch does not allow that."""
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL(str(Path(torch.__path__[0]) / "lib" / _LIBRARY))

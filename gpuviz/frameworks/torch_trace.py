@@ -35,7 +35,7 @@ _SEPARATOR = re.compile(r",(?![^\[]*\])")
 class _Process:
     """What is attached to torch in this process, where it stays until the end."""
 
-    observer: "_core.TorchObserver | None" = None
+    observer: _core.TorchObserver | None = None
     library: ctypes.CDLL | None = None
     is_attached: bool = False
     lock: threading.RLock = field(default_factory=threading.RLock)

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuviz.allocator.driver import cuda_driver
 from gpuviz.allocator.memory import caching_allocators, get_allocator_settings
@@ -12,9 +12,7 @@ from gpuviz.frameworks import jax_memory
 from gpuviz.frameworks.numba_compilation import watch_numba_compilations
 from gpuviz.frameworks.process_memory import ProcessMemory
 from gpuviz.recorder.cupti import CuptiTracing
-
-if TYPE_CHECKING:
-    from gpuviz.recorder.tracer import TracerOptions
+from gpuviz.recorder.tracer import TracerOptions
 
 
 def is_without_cupy() -> bool:
@@ -27,7 +25,7 @@ def is_without_cupy() -> bool:
         return True
 
 
-def tracing(options: "TracerOptions") -> CuptiTracing:
+def tracing(options: TracerOptions) -> CuptiTracing:
     """Return a tracer with the CUPTI version of torch's CUDA runtime, else of the driver's.
 
     Raises:

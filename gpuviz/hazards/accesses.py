@@ -1,26 +1,16 @@
 """The accesses of operations to blocks."""
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.analysis.pools import private_pools
+from gpuviz.analysis.touches import Touches
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import are_named
-from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.touches import Touches
-
-    Tables = Mapping[str, pa.Table]
-    Columns = dict[str, NDArray[Any]]
+from gpuviz.data.tables import DICTIONARIES, Tables
+from gpuviz.hazards.operation_rows import Columns
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _COPIES = [_KINDS.index(name) for name in ("memcpy", "memset")]
@@ -31,23 +21,23 @@ _MODES = (1, 0, 3, 3)
 _WRITE = DICTIONARIES["launch_blocks", "mode"].index("write")
 
 
-def are_private(tables: "Tables", used: "Touches") -> "NDArray[Any]":
+def are_private(tables: Tables, used: Touches) -> np.ndarray:
     """Return whether each block is in a private pool, which is reserved for its graphs."""
     pool = plain(tables["memory_events"]["pool"])[used.blocks.alloc]
-    found: NDArray[Any] = np.isin(pool, private_pools(tables))
+    found: np.ndarray = np.isin(pool, private_pools(tables))
     return found
 
 
-def are_pinned(tables: "Tables", used: "Touches") -> "NDArray[Any]":
+def are_pinned(tables: Tables, used: Touches) -> np.ndarray:
     """Return whether each block is pinned memory of the host."""
     pools, memories = tables["pools"], DICTIONARIES["pools", "memory"]
     is_pinned = codes(pools["memory"], memories) == memories.index("pinned")
     pool = plain(tables["memory_events"]["pool"])[used.blocks.alloc]
-    found: NDArray[Any] = np.isin(pool, plain(pools["id"])[is_pinned])
+    found: np.ndarray = np.isin(pool, plain(pools["id"])[is_pinned])
     return found
 
 
-def are_host_written(tables: "Tables", used: "Touches") -> "NDArray[Any]":
+def are_host_written(tables: Tables, used: Touches) -> np.ndarray:
     """Return whether the host writes to each block before anything else does.
 
     Who allocates pinned memory fills it, unless its first use is a copy to it.
@@ -55,17 +45,17 @@ def are_host_written(tables: "Tables", used: "Touches") -> "NDArray[Any]":
     order = np.argsort(used.call, kind="stable")
     first = first_rows(used.block[order], np.arange(len(used.blocks)))
     modes = np.append(used.mode[order], -1)[first]
-    is_filled: NDArray[Any] = are_pinned(tables, used) & (modes != _WRITE)
+    is_filled: np.ndarray = are_pinned(tables, used) & (modes != _WRITE)
     return is_filled
 
 
 def accesses(
-    tables: "Tables",
-    used: "Touches",
-    activity: "NDArray[Any]",
-    first: "NDArray[Any]",
-    count: "NDArray[Any]",
-) -> "Columns":
+    tables: Tables,
+    used: Touches,
+    activity: np.ndarray,
+    first: np.ndarray,
+    count: np.ndarray,
+) -> Columns:
     """Return the accesses of operations.
 
     An extent that is not known is taken to end at the next address in the block that any launch
@@ -96,7 +86,7 @@ def accesses(
     }
 
 
-def _next_starts(used: "Touches") -> "NDArray[Any]":
+def _next_starts(used: Touches) -> np.ndarray:
     """Return, for each touch, the next greater address in its block that a call received.
 
     Addresses are relative to the block; the last one is its end.

@@ -5,26 +5,16 @@ The arguments of these kernels do not say what they do with which buffer; the ro
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.analysis.collective_kernels import collective_kernels
 from gpuviz.analysis.launches import calls_of
-from gpuviz.analysis.touches import alive
+from gpuviz.analysis.lifetimes import Lifetimes
+from gpuviz.analysis.touches import Touches, alive
 from gpuviz.data.columns import codes, distinct, plain
-from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.lifetimes import Lifetimes
-    from gpuviz.analysis.touches import Touches
-
-    Tables = Mapping[str, pa.Table]
+from gpuviz.data.tables import DICTIONARIES, Tables
 
 _FUNCTIONS = DICTIONARIES["collectives", "function"]
 _MODES = DICTIONARIES["launch_blocks", "mode"]
@@ -36,7 +26,7 @@ _ALL_GATHER, _UNKNOWN = _FUNCTIONS.index("all_gather"), _FUNCTIONS.index("unknow
 _MOST_BEFORE = 64
 
 
-def with_collectives(tables: "Tables", used: "Touches") -> "tuple[Touches, NDArray[Any]]":
+def with_collectives(tables: Tables, used: Touches) -> tuple[Touches, np.ndarray]:
     """Return which work used which blocks, with the buffers of collectives.
 
     Also returned are the rows of ``activities`` that are kernels with such buffers.
@@ -63,8 +53,8 @@ def with_collectives(tables: "Tables", used: "Touches") -> "tuple[Touches, NDArr
     call = np.concatenate([used.call[kept], call_of[row]])
     order = np.argsort(call, kind="stable")
 
-    def joined(own: "NDArray[Any]", further: "NDArray[Any]") -> "NDArray[Any]":
-        both: NDArray[Any] = np.concatenate([own[kept], further])[order]
+    def joined(own: np.ndarray, further: np.ndarray) -> np.ndarray:
+        both: np.ndarray = np.concatenate([own[kept], further])[order]
         return both
 
     return replace(
@@ -78,20 +68,20 @@ def with_collectives(tables: "Tables", used: "Touches") -> "tuple[Touches, NDArr
     ), distinct(kernel[row])
 
 
-def _are_read(rows: "pa.Table") -> "NDArray[Any]":
+def _are_read(rows: pa.Table) -> np.ndarray:
     """Return whether a rank gives something to each collective."""
     function = codes(rows["function"], _FUNCTIONS)
     is_root = plain(rows["rank"]) == plain(rows["peer"])
-    found: NDArray[Any] = ~np.isin(function, _FROM_ROOT) | is_root
+    found: np.ndarray = ~np.isin(function, _FROM_ROOT) | is_root
     found &= _have_size(rows, function) & (plain(rows["source"]) != 0)
     return found
 
 
-def _are_written(rows: "pa.Table") -> "NDArray[Any]":
+def _are_written(rows: pa.Table) -> np.ndarray:
     """Return whether a rank gets something from each collective."""
     function = codes(rows["function"], _FUNCTIONS)
     is_root = plain(rows["rank"]) == plain(rows["peer"])
-    found: NDArray[Any] = ~np.isin(function, _TO_ROOT) | is_root
+    found: np.ndarray = ~np.isin(function, _TO_ROOT) | is_root
     # What a rank gives stays where it is, if it is in its place already.
     in_place = plain(rows["source"]) == plain(rows["destination"])
     found &= ~(in_place & np.isin(function, [_ALL_GATHER, *_FROM_ROOT, *_TO_ROOT[1:]]))
@@ -99,12 +89,12 @@ def _are_written(rows: "pa.Table") -> "NDArray[Any]":
     return found
 
 
-def _have_size(rows: "pa.Table", function: "NDArray[Any]") -> "NDArray[Any]":
-    found: NDArray[Any] = (plain(rows["bytes"]) > 0) & (function != _UNKNOWN)
+def _have_size(rows: pa.Table, function: np.ndarray) -> np.ndarray:
+    found: np.ndarray = (plain(rows["bytes"]) > 0) & (function != _UNKNOWN)
     return found
 
 
-def _around(blocks: "Lifetimes", address: "NDArray[Any]", time: "NDArray[Any]") -> "NDArray[Any]":
+def _around(blocks: Lifetimes, address: np.ndarray, time: np.ndarray) -> np.ndarray:
     """Return the block around each address at its time; -1 if it is not found."""
     begins = distinct(blocks.address)
     place = np.searchsorted(begins, address, side="right") - 1

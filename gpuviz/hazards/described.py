@@ -1,7 +1,9 @@
 """The hazards of a recording with names, lines and the fix."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from gpuviz.analysis.calls import HALVES
 from gpuviz.analysis.processes import processes
@@ -9,17 +11,13 @@ from gpuviz.analysis.stream_names import stream_names
 from gpuviz.analysis.stream_origins import stream_origins
 from gpuviz.data.columns import plain
 from gpuviz.data.conclusions import HOST_BEFORE_CALL, SIDES
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
 from gpuviz.hazards.fix import fix, fix_of_event, fix_of_host, fix_of_pinned
 from gpuviz.hazards.hazard import HOST, EventInLines, Hazard, HazardOperation, shown_stream
 from gpuviz.hazards.misplaced_events import event_name, event_uses
 from gpuviz.hazards.pinned import EVENTS_OF
 from gpuviz.hazards.workspaces import calling_routine, workspace
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from gpuviz.data.recording_data import RecordingData
 
 # Rows of `streams` by id, with what their GPUs are called.
 _Streams = dict[int, dict[str, Any]]
@@ -34,7 +32,7 @@ _OWN_NAMES = {
 }
 
 
-def described(recording: "RecordingData", table: "pa.Table") -> tuple[Hazard, ...]:
+def described(recording: RecordingData, table: pa.Table) -> tuple[Hazard, ...]:
     """Return the rows of the table ``hazards`` of a recording with what they refer to."""
     if not table.num_rows:
         return ()
@@ -50,7 +48,7 @@ def described(recording: "RecordingData", table: "pa.Table") -> tuple[Hazard, ..
     return tuple(_hazard(recording, row, streams) for row in table.to_pylist())
 
 
-def _gpus(recording: "RecordingData") -> dict[int, str]:
+def _gpus(recording: RecordingData) -> dict[int, str]:
     """Return what the devices of each process with several devices are called in it."""
     by_process = [process.devices for process in processes(recording)]
     if not by_process:
@@ -63,7 +61,7 @@ def _gpus(recording: "RecordingData") -> dict[int, str]:
     }
 
 
-def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams") -> Hazard:
+def _hazard(recording: RecordingData, row: dict[str, Any], streams: _Streams) -> Hazard:
     first, second = (_operation(recording, row, side, streams) for side in SIDES)
     is_pinned = row["memory"] == "pinned"
     events = recording.tables[EVENTS_OF[row["memory"]]]
@@ -106,7 +104,7 @@ def _hazard(recording: "RecordingData", row: dict[str, Any], streams: "_Streams"
 
 
 def _told_apart(
-    recording: "RecordingData", first: HazardOperation, second: HazardOperation
+    recording: RecordingData, first: HazardOperation, second: HazardOperation
 ) -> tuple[HazardOperation, HazardOperation]:
     """Return operations of one line with the lines that called its function, where these differ."""
     if first.site != second.site:
@@ -122,7 +120,7 @@ def _told_apart(
 
 
 def _misplaced(
-    recording: "RecordingData", row: dict[str, Any], streams: "_Streams"
+    recording: RecordingData, row: dict[str, Any], streams: _Streams
 ) -> EventInLines | None:
     """Return the event that was meant to order the operations of a hazard of two streams."""
     if row["kind"] not in ("RAW", "WAR", "WAW"):
@@ -158,7 +156,7 @@ def _fix(
 
 
 def _operation(
-    recording: "RecordingData", row: dict[str, Any], side: str, streams: "_Streams"
+    recording: RecordingData, row: dict[str, Any], side: str, streams: _Streams
 ) -> HazardOperation:
     facts = ("mode", "stack", "activity", "event")
     mode, stack, activity, event = (row[f"{side}_{name}"] for name in facts)
@@ -195,20 +193,20 @@ def _operation(
     )
 
 
-def _name_in(recording: "RecordingData", table: str, row: int) -> str:
+def _name_in(recording: RecordingData, table: str, row: int) -> str:
     """Return the name in a row of a table, or its kind if it has none."""
     chosen = recording.tables[table].slice(row, 1)
     (text,) = texts(recording.tables, plain(chosen["name"]))
     return text or str(chosen["kind"][0].as_py())
 
 
-def _where(streams: "_Streams", number: int, device: int) -> str:
+def _where(streams: _Streams, number: int, device: int) -> str:
     """Return a stream as text, as ``where`` of an operation."""
     stream = _stream(streams, number, device)
     return shown_stream(stream["name"], stream["gpu"], is_named=bool(stream["named"]))
 
 
-def _stream(streams: "_Streams", number: int, device: int) -> dict[str, Any]:
+def _stream(streams: _Streams, number: int, device: int) -> dict[str, Any]:
     """Return the row of a stream; of one without a row or a name, what is known."""
     unnamed = {"name": f"stream {number}", "named": 0}
     nothing = {"device": device, "gpu": "", "variable": "", **unnamed}

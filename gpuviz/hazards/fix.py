@@ -1,22 +1,17 @@
 """What orders the two operations of a hazard, as a sentence with the code."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from gpuviz.hazards.hazard import LIFETIME
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gpuviz.hazards.hazard import EventInLines, HazardOperation, Kind
+from gpuviz.hazards.hazard import LIFETIME, EventInLines, HazardOperation, Kind
 
 # Streams that a sentence names.
 _MOST_LISTED = 4
 
 
 def fix(  # noqa: PLR0913 - what the sentence names
-    kind: "Kind",
-    first: "HazardOperation",
-    second: "HazardOperation",
+    kind: Kind,
+    first: HazardOperation,
+    second: HazardOperation,
     allocating: str,
     freed: str,
     *,
@@ -67,7 +62,7 @@ def fix(  # noqa: PLR0913 - what the sentence names
     )
 
 
-def fix_of_waits(waits: "Sequence[tuple[HazardOperation, HazardOperation]]") -> str:
+def fix_of_waits(waits: Sequence[tuple[HazardOperation, HazardOperation]]) -> str:
     """Return the waits that are missing between two lines of a program.
 
     Args:
@@ -90,15 +85,13 @@ def fix_of_waits(waits: "Sequence[tuple[HazardOperation, HazardOperation]]") -> 
     )
 
 
-def take_turns(waits: "Sequence[tuple[HazardOperation, HazardOperation]]") -> bool:
+def take_turns(waits: Sequence[tuple[HazardOperation, HazardOperation]]) -> bool:
     """Return whether a stream that one should wait for also waits for another one."""
     firsts, seconds = ({each[side].where for each in waits} for side in range(2))
     return len(waits) > 1 and not firsts.isdisjoint(seconds)
 
 
-def fix_of_pinned(
-    kind: "Kind", first: "HazardOperation", second: "HazardOperation", freed: str
-) -> str:
+def fix_of_pinned(kind: Kind, first: HazardOperation, second: HazardOperation, freed: str) -> str:
     """Return what to change in a program whose pinned host memory is used without an order.
 
     Args:
@@ -117,7 +110,7 @@ def fix_of_pinned(
     )
 
 
-def fix_of_event(event: "EventInLines", first: "HazardOperation", second: "HazardOperation") -> str:
+def fix_of_event(event: EventInLines, first: HazardOperation, second: HazardOperation) -> str:
     """Return what to change in a program with an event that is in the wrong place.
 
     Args:
@@ -146,7 +139,7 @@ def fix_of_event(event: "EventInLines", first: "HazardOperation", second: "Hazar
     return f"{awaited} is recorded {how}: record it on {first.where} after {first.site}."
 
 
-def fix_of_host(first: "HazardOperation", second: "HazardOperation") -> str:
+def fix_of_host(first: HazardOperation, second: HazardOperation) -> str:
     """Return what to change in a program that accesses pinned memory before a copy has ended.
 
     Args:
@@ -160,27 +153,27 @@ def fix_of_host(first: "HazardOperation", second: "HazardOperation") -> str:
     )
 
 
-def _on_current_device(first: "HazardOperation", waiting: int) -> str:
+def _on_current_device(first: HazardOperation, waiting: int) -> str:
     """Return where the event must be recorded, if a stream of another device waits for it."""
     if first.device == waiting:
         return ""
     return f" Record the event while {first.gpu} is the current device."
 
 
-def _keep(first: "HazardOperation", freed: str) -> str:
+def _keep(first: HazardOperation, freed: str) -> str:
     return (
         f"Keep the array until {first.where} has done its work: synchronize the stream before the "
         f"array is freed{_at(freed)}."
     )
 
 
-def _listed(streams: "Sequence[str]") -> str:
+def _listed(streams: Sequence[str]) -> str:
     if len(streams) <= _MOST_LISTED:
         return " and ".join(filter(None, (", ".join(streams[:-1]), streams[-1])))
     return f"{', '.join(streams[: _MOST_LISTED - 1])} and {len(streams) - _MOST_LISTED + 1} others"
 
 
-def _next(first: "HazardOperation", second: "HazardOperation") -> str:
+def _next(first: HazardOperation, second: HazardOperation) -> str:
     """Return what the line of the second operation is called next to that of the first."""
     return f"the next iteration of {second.site}" if first.site == second.site else second.site
 

@@ -2,36 +2,29 @@
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from gpuviz import _core
 from gpuviz.analysis.peer_copies import peer_copies
-from gpuviz.analysis.processes import processes
-from gpuviz.analysis.touches import touches
+from gpuviz.analysis.processes import Process, processes
+from gpuviz.analysis.touches import Touches, touches
 from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.arrays import batch_of
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.codes import Code
 from gpuviz.data.columns import plain
 from gpuviz.data.conclusions import HOST_BEFORE_CALL, SIDES, schemas
 from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import are_named
+from gpuviz.data.tables import Tables
 from gpuviz.hazards.host_accesses import TABLE as HOST_ACCESSES
 from gpuviz.hazards.operations import Operations, operations
 from gpuviz.hazards.pinned import EVENTS_OF, WithPinned, with_pinned
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.processes import Process
-    from gpuviz.analysis.touches import Touches
-    from gpuviz.data.call_stacks import Frame
-    from gpuviz.data.recording_data import RecordingData
 
 # Other allocators that reuse memory as gpuviz's does: on one stream, without waiting.
 _CACHING = (TORCH_ALLOCATOR, "cupy.cuda.memory.MemoryPool")
@@ -49,7 +42,7 @@ _VERBS = {"RAW": ("writes", "reads"), "WAR": ("reads", "writes"), "WAW": ("write
 
 
 @Once
-def judge(recording: "RecordingData") -> "pa.Table | str":
+def judge(recording: RecordingData) -> pa.Table | str:
     """Return the table ``hazards`` of a recording, or why its hazards are unknown.
 
     Those that showed in the recording come first, then those that are more certain.
@@ -64,7 +57,7 @@ def judge(recording: "RecordingData") -> "pa.Table | str":
     return _ranked([_in_tables(row, whole) for row in rows])
 
 
-def _judged_by_process(recording: "RecordingData") -> "pa.Table | str":
+def _judged_by_process(recording: RecordingData) -> pa.Table | str:
     """Return the hazards within each process, which orders nothing in another."""
     rows, reasons = [], []
     for process in processes(recording):
@@ -77,7 +70,7 @@ def _judged_by_process(recording: "RecordingData") -> "pa.Table | str":
     return " ".join(reasons) if reasons and not rows else _ranked(rows)
 
 
-def _with_rows_of(process: "Process[RecordingData]", row: dict[str, Any]) -> dict[str, Any]:
+def _with_rows_of(process: Process[RecordingData], row: dict[str, Any]) -> dict[str, Any]:
     """Return a hazard of a process with row numbers of the merged recording."""
     events = EVENTS_OF[row["memory"]]
     tables = dict.fromkeys(("block", "other_block", "free"), events)
@@ -102,12 +95,12 @@ def _in_tables(row: dict[str, Any], whole: WithPinned) -> dict[str, Any]:
     return row | {"memory": "pinned"} | {name: whole.place(row[name]) for name in events}
 
 
-def _ranked(rows: list[dict[str, Any]]) -> "pa.Table":
+def _ranked(rows: list[dict[str, Any]]) -> pa.Table:
     rows.sort(key=lambda row: (not row["showed"], _TIERS.index(row["tier"]), -row["count"]))
     return pa.Table.from_batches([batch_of(rows, schemas()["hazards"])])
 
 
-def _touches_if_known(recording: "RecordingData") -> "Touches | str":
+def _touches_if_known(recording: RecordingData) -> Touches | str:
     """Return which work used which blocks, or why hazards cannot be judged."""
     manifest = recording.manifest
     lost = (
@@ -133,7 +126,7 @@ def _touches_if_known(recording: "RecordingData") -> "Touches | str":
 class _Pairs:
     """The pairs of operations of a process that are hazards."""
 
-    def __init__(self, recording: "RecordingData", used: "Touches") -> None:
+    def __init__(self, recording: RecordingData, used: Touches) -> None:
         tables = recording.tables
         self.recording, self.blocks = recording, used.blocks
         self.operations: Operations = operations(recording, used)
@@ -151,7 +144,7 @@ class _Pairs:
         self.lines: dict[int, tuple[str, int]] = {}
         self.callers: dict[int, tuple[Frame, ...]] = {}
 
-    def _without_other_copies(self, found: "dict[str, NDArray[Any]]") -> "dict[str, NDArray[Any]]":
+    def _without_other_copies(self, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the pairs in which the host is found to access the memory of the first operation.
 
         Whether other operations that use the memory were pending is not known.
@@ -163,9 +156,7 @@ class _Pairs:
         kept = (host < 0) | ((activity >= 0) & (correlations[activity] == of_copies))
         return {name: column[kept] for name, column in found.items()}
 
-    def _without_states_of_generators(
-        self, found: "dict[str, NDArray[Any]]"
-    ) -> "dict[str, NDArray[Any]]":
+    def _without_states_of_generators(self, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the pairs that are not about the state of a generator of PyTorch's for graphs.
 
         `torch.cuda.graph` writes it on the stream that captures, and each replay anew on its own.
@@ -196,7 +187,7 @@ class _Pairs:
             return lines
         return (*lines, self._callers(first), self._callers(second))
 
-    def _callers(self, operation: int) -> "tuple[Frame, ...]":
+    def _callers(self, operation: int) -> tuple[Frame, ...]:
         stack = self._stack(operation)
         if stack not in self.callers:
             self.callers[stack] = self.recording.call_stacks.user_frames(stack)
@@ -304,7 +295,7 @@ class _Pairs:
         }
 
 
-def _last_ends(tables: "Mapping[str, pa.Table]") -> "NDArray[Any]":
+def _last_ends(tables: Tables) -> np.ndarray:
     """Return for each activity its end; for a part of something, the end of the whole."""
     activities = tables["activities"]
     ends = plain(activities["end"]).copy()

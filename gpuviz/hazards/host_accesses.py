@@ -5,25 +5,16 @@ memory meanwhile is no access of the host.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
+from gpuviz.analysis.touches import Touches
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
-from gpuviz.data.tables import DICTIONARIES
+from gpuviz.data.tables import DICTIONARIES, Tables
 from gpuviz.hazards.host_functions import host_functions
 from gpuviz.hazards.queries import CLOCKS_AGREE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.touches import Touches
-
-    Tables = Mapping[str, pa.Table]
 
 TABLE = "host_accesses"
 _MODES = DICTIONARIES["launch_blocks", "mode"]
@@ -31,7 +22,7 @@ _READ = _MODES.index("read")
 _LATEST = np.iinfo(np.int64).max
 
 
-def with_host_accesses(tables: "Tables", used: "Touches") -> "tuple[Touches, NDArray[Any]]":
+def with_host_accesses(tables: Tables, used: Touches) -> tuple[Touches, np.ndarray]:
     """Return which work used which blocks, with what the host accessed itself.
 
     Also returned are the rows of ``host_accesses`` that count; the call of the touch of each is
@@ -47,8 +38,8 @@ def with_host_accesses(tables: "Tables", used: "Touches") -> "tuple[Touches, NDA
     rows = rows[~_may_be_of_host_functions(tables, rows)]
     touch = touch[rows]
 
-    def joined(own: "NDArray[Any]", further: "NDArray[Any]") -> "NDArray[Any]":
-        both: NDArray[Any] = np.concatenate([own, further.astype(own.dtype)])
+    def joined(own: np.ndarray, further: np.ndarray) -> np.ndarray:
+        both: np.ndarray = np.concatenate([own, further.astype(own.dtype)])
         return both
 
     return replace(
@@ -62,15 +53,15 @@ def with_host_accesses(tables: "Tables", used: "Touches") -> "tuple[Touches, NDA
     ), rows
 
 
-def _are_known_exactly(table: "pa.Table") -> "NDArray[Any]":
+def _are_known_exactly(table: pa.Table) -> np.ndarray:
     """Return whether another row has the line of what changed the memory of a copy."""
     correlation, is_exact = plain(table["correlation"]), plain(table["exact"]) != 0
     modes = codes(table["mode"], DICTIONARIES[TABLE, "mode"])
-    found: NDArray[Any] = ~is_exact & np.isin(correlation, correlation[is_exact & (modes != _READ)])
+    found: np.ndarray = ~is_exact & np.isin(correlation, correlation[is_exact & (modes != _READ)])
     return found
 
 
-def _may_be_of_host_functions(tables: "Tables", rows: "NDArray[Any]") -> "NDArray[Any]":
+def _may_be_of_host_functions(tables: Tables, rows: np.ndarray) -> np.ndarray:
     """Return whether a function that a stream calls on the host may have made each access.
 
     Its stream orders it. CUDA calls such functions on threads that may not use CUDA.
@@ -79,13 +70,11 @@ def _may_be_of_host_functions(tables: "Tables", rows: "NDArray[Any]") -> "NDArra
     begins = plain(calls["time"])[host_functions(tables)]
     first = begins.min(initial=_LATEST)
     is_own = (plain(table["exact"]) != 0) & np.isin(plain(table["thread"]), plain(calls["thread"]))
-    found: NDArray[Any] = ((plain(table["time"]) > first) & ~is_own)[rows]
+    found: np.ndarray = ((plain(table["time"]) > first) & ~is_own)[rows]
     return found
 
 
-def _touches_of_copies(
-    used: "Touches", call: "NDArray[Any]", address: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _touches_of_copies(used: Touches, call: np.ndarray, address: np.ndarray) -> np.ndarray:
     """Return the touch of each copy at an address of the host; -1 if there is none."""
     places = np.flatnonzero(np.isin(used.call, call[call >= 0]))
     known = dict(
@@ -100,8 +89,8 @@ def _touches_of_copies(
 
 
 def _may_be_of_gpu(
-    tables: "Tables", used: "Touches", rows: "NDArray[Any]", touch: "NDArray[Any]"
-) -> "NDArray[Any]":
+    tables: Tables, used: Touches, rows: np.ndarray, touch: np.ndarray
+) -> np.ndarray:
     """Return whether work of the GPU may have changed what the host is taken to have changed.
 
     That is work that was enqueued before the change was found, and that had not ended when the
@@ -126,5 +115,5 @@ def _may_be_of_gpu(
         )
     ]
     is_compared = ~is_exact & (used.mode[touch] == _READ)
-    found: NDArray[Any] = np.array(changed, bool) & is_compared
+    found: np.ndarray = np.array(changed, bool) & is_compared
     return found

@@ -1,33 +1,25 @@
 """Functions that streams call on the host, by ``cudaLaunchHostFunc`` or as callbacks."""
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.analysis.launches import calls_of
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
+from gpuviz.data.tables import Tables
 from gpuviz.hazards.queries import CLOCKS_AGREE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    Tables = Mapping[str, pa.Table]
 
 _HOST_FUNCTION = re.compile(r"cuLaunchHostFunc|cuStreamAddCallback")
 
 
-def host_functions(tables: "Tables") -> "NDArray[Any]":
+def host_functions(tables: Tables) -> np.ndarray:
     """Return the calls, rows of ``api_calls``, that enqueue a function of the host."""
     names = plain(tables["api_calls"]["name"])
     return np.flatnonzero(are_named(tables, names, _HOST_FUNCTION.match))
 
 
-def times_of_functions(tables: "Tables") -> "tuple[NDArray[Any], NDArray[Any]]":
+def times_of_functions(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
     """Return the calls that enqueue functions on known streams, and when each function ran.
 
     The calls are rows of ``api_calls``, the times in ns since the recording's start. A function

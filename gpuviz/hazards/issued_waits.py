@@ -1,26 +1,18 @@
 """The waits and events of a recording, as operations."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpuviz.data.codes import Code
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
-from gpuviz.data.tables import DICTIONARIES
+from gpuviz.data.tables import DICTIONARIES, Tables
 from gpuviz.hazards.host_functions import times_of_functions
 from gpuviz.hazards.known_graphs import KnownGraphs
 from gpuviz.hazards.operation_rows import OperationRows
 from gpuviz.hazards.queries import unsuccessful
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    Tables = Mapping[str, pa.Table]
 
 _KINDS = DICTIONARIES["synchronizations", "kind"]
 # Numbers of events that stand for what functions of the host know, apart from all others.
@@ -44,19 +36,19 @@ class _Synchronizations:
         is_awaited: Whether something waits for the event that it records.
     """
 
-    kind: "NDArray[Any]"
-    call: "NDArray[Any]"
-    time: "NDArray[Any]"
-    device: "NDArray[Any]"
-    stream: "NDArray[Any]"
-    is_captured: "NDArray[Any]"
-    is_record: "NDArray[Any]"
-    is_known: "NDArray[Any]"
-    event: "NDArray[Any]"
-    is_awaited: "NDArray[Any]"
+    kind: np.ndarray
+    call: np.ndarray
+    time: np.ndarray
+    device: np.ndarray
+    stream: np.ndarray
+    is_captured: np.ndarray
+    is_record: np.ndarray
+    is_known: np.ndarray
+    event: np.ndarray
+    is_awaited: np.ndarray
 
     @classmethod
-    def of(cls, tables: "Tables", graphs: KnownGraphs) -> "_Synchronizations":
+    def of(cls, tables: Tables, graphs: KnownGraphs) -> "_Synchronizations":
         table, calls = tables["synchronizations"], tables["api_calls"]
         kind = codes(table["kind"], _KINDS)
         call = first_rows(plain(calls["correlation"]), plain(table["correlation"]))
@@ -79,7 +71,7 @@ class _Synchronizations:
         )
 
     def add(
-        self, rows: OperationRows, chosen: "NDArray[Any]", code: Any, *names: str, **columns: Any
+        self, rows: OperationRows, chosen: np.ndarray, code: Any, *names: str, **columns: Any
     ) -> None:
         """Add operations for chosen rows, with some columns of the table and others."""
         own = {name: getattr(self, name)[chosen] for name in ("call", *names)}
@@ -88,7 +80,7 @@ class _Synchronizations:
         rows.add(self.time[chosen], known, **own, **others)
 
 
-def add_synchronizations(rows: OperationRows, tables: "Tables", graphs: KnownGraphs) -> None:
+def add_synchronizations(rows: OperationRows, tables: Tables, graphs: KnownGraphs) -> None:
     """Add the records of events, and the waits of streams and of the host."""
     found = _Synchronizations.of(tables, graphs)
     code = np.where(found.is_awaited, Code.RECORD_EVENT, Code.LAUNCH)
@@ -114,12 +106,12 @@ def add_synchronizations(rows: OperationRows, tables: "Tables", graphs: KnownGra
     found.add(rows, is_stream & ~is_named, Code.SYNCHRONIZE_ALL)
 
 
-def _are(kind: "NDArray[Any]", name: str) -> "NDArray[Any]":
-    found: NDArray[Any] = kind == _KINDS.index(name)
+def _are(kind: np.ndarray, name: str) -> np.ndarray:
+    found: np.ndarray = kind == _KINDS.index(name)
     return found
 
 
-def add_host_functions(rows: OperationRows, tables: "Tables") -> None:
+def add_host_functions(rows: OperationRows, tables: Tables) -> None:
     """Add an event before each function of the host, and that the host knows of it later."""
     call, ran = times_of_functions(tables)
     calls = tables["api_calls"]

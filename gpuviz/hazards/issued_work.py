@@ -1,31 +1,22 @@
 """The kernels, copies and collectives of a recording, as operations."""
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.analysis.calls import kind_of_name
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.peer_copies import PeerCopies, peer_copies
+from gpuviz.analysis.touches import Touches
 from gpuviz.data.codes import CallKind, Code, CopyBit, HazardCopy
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.stream_handle import NO_HANDLE
 from gpuviz.data.strings import texts
-from gpuviz.data.tables import DICTIONARIES
+from gpuviz.data.tables import DICTIONARIES, Tables
 from gpuviz.hazards.known_graphs import KnownGraphs, are_signalling
 from gpuviz.hazards.operation_rows import OperationRows, touches_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.touches import Touches
-
-    Tables = Mapping[str, pa.Table]
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
@@ -42,9 +33,7 @@ _COPIES = {
 _PEER = _COPY_KINDS.index("peer_to_peer")
 
 
-def add_activities(
-    rows: OperationRows, tables: "Tables", used: "Touches", graphs: KnownGraphs
-) -> None:
+def add_activities(rows: OperationRows, tables: Tables, used: Touches, graphs: KnownGraphs) -> None:
     """Add the kernels, copies and fills of each call, but for those of graphs that are known."""
     activities, calls = tables["activities"], tables["api_calls"]
     correlation = plain(activities["correlation"])
@@ -89,7 +78,7 @@ def add_activities(
     )
 
 
-def _copies(activities: "pa.Table", row: "NDArray[Any]") -> "NDArray[Any]":
+def _copies(activities: pa.Table, row: np.ndarray) -> np.ndarray:
     """Return what the engine takes of copies between one device and the host, as bits.
 
     Copies of unknown kind are taken as copies between host buffers, which the host waits for.
@@ -102,7 +91,7 @@ def _copies(activities: "pa.Table", row: "NDArray[Any]") -> "NDArray[Any]":
 
 
 def _add_peer_copies(
-    rows: OperationRows, tables: "Tables", used: "Touches", copies: PeerCopies
+    rows: OperationRows, tables: Tables, used: Touches, copies: PeerCopies
 ) -> None:
     """Add the copies between GPUs, in the streams that they were issued on.
 
@@ -131,7 +120,7 @@ def _add_peer_copies(
 
 
 def add_collectives(
-    rows: OperationRows, tables: "Tables", used: "Touches", kernels: "NDArray[Any]"
+    rows: OperationRows, tables: Tables, used: Touches, kernels: np.ndarray
 ) -> None:
     """Add the accesses of collectives; that other ranks order them follows as unknown."""
     activities = tables["activities"]
@@ -152,7 +141,7 @@ def add_collectives(
     )
 
 
-def _are_synchronous(tables: "Tables", call: "NDArray[Any]") -> "NDArray[Any]":
+def _are_synchronous(tables: Tables, call: np.ndarray) -> np.ndarray:
     """Return whether each call is a synchronous copy or memset, by its name."""
     names = np.append(plain(tables["api_calls"]["name"]), 0)[call]
     distinct = np.unique(names[call >= 0])
@@ -161,5 +150,5 @@ def _are_synchronous(tables: "Tables", call: "NDArray[Any]") -> "NDArray[Any]":
         kind_of_name(text) == CallKind.MEMCPY or bool(is_set.match(text))
         for text in texts(tables, distinct)
     ]
-    found: NDArray[Any] = np.isin(names, distinct[known]) & (call >= 0)
+    found: np.ndarray = np.isin(names, distinct[known]) & (call >= 0)
     return found

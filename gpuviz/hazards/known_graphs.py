@@ -1,29 +1,20 @@
 """The graphs of a recording whose nodes are all known, and their launches."""
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import are_named
-from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    Tables = Mapping[str, pa.Table]
+from gpuviz.data.tables import DICTIONARIES, Tables
 
 GRAPH_CALLS = DICTIONARIES["graph_calls", "kind"]
 _LAUNCH = GRAPH_CALLS.index("launch")
 _SIGNALS = re.compile(r"nccl|nvshmem|barrier_all|multimem", re.IGNORECASE)
 
 
-def are_signalling(tables: "Tables", names: "NDArray[Any]") -> "NDArray[Any]":
+def are_signalling(tables: Tables, names: np.ndarray) -> np.ndarray:
     """Return whether each kernel waits for other kernels by signals of its own, by its name."""
     return are_named(tables, names, _SIGNALS.search)
 
@@ -50,7 +41,7 @@ class KnownGraphs:
 
     node_kinds = tuple(GRAPH_CALLS.index(name) for name in ("kernel", "memcpy", "memset"))
 
-    def __init__(self, tables: "Tables") -> None:
+    def __init__(self, tables: Tables) -> None:
         table, calls, streams = tables["graph_calls"], tables["api_calls"], tables["streams"]
         columns = {
             name: plain(table[name]).astype(np.int64)
@@ -71,22 +62,22 @@ class KnownGraphs:
         row = row[_are_apart(capture[row], is_launch[row])]
         self.row, self.columns = row, {name: column[row] for name, column in columns.items()}
         self.launched = columns["correlation"][row[is_launch[row]]]
-        events: tuple[NDArray[Any], NDArray[Any]] = np.unique(
+        events: tuple[np.ndarray, np.ndarray] = np.unique(
             plain(table["event"])[row], return_inverse=True
         )
         self.event = events[1]
         self._number_captures(is_launch[row])
 
-    def stream_of_launch(self, correlation: "NDArray[Any]") -> "NDArray[Any]":
+    def stream_of_launch(self, correlation: np.ndarray) -> np.ndarray:
         """Return the stream on which each graph was launched; -1 if it is not known.
 
         Its nodes may run on other streams.
         """
         launch = first_rows(self._launches["correlation"], correlation)
-        found: NDArray[Any] = np.append(self._launches["stream"], -1)[launch]
+        found: np.ndarray = np.append(self._launches["stream"], -1)[launch]
         return found
 
-    def _number_captures(self, is_launch: "NDArray[Any]") -> None:
+    def _number_captures(self, is_launch: np.ndarray) -> None:
         captures, self.first_of_captures, self.last_of_captures = _ends(
             self.columns["capture"], ~is_launch
         )
@@ -101,9 +92,7 @@ class KnownGraphs:
         )
 
 
-def _ends(
-    numbers: "NDArray[Any]", chosen: "NDArray[Any]"
-) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+def _ends(numbers: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return each number of chosen rows, its first and its last row."""
     rows = np.flatnonzero(chosen)
     distinct, first = np.unique(numbers[rows], return_index=True)
@@ -111,7 +100,7 @@ def _ends(
     return distinct, rows[first], rows[::-1][behind]
 
 
-def _are_apart(capture: "NDArray[Any]", is_launch: "NDArray[Any]") -> "NDArray[Any]":
+def _are_apart(capture: np.ndarray, is_launch: np.ndarray) -> np.ndarray:
     """Return a mask of the calls of captures during which there was no other capture or launch."""
     captures, first, last = _ends(capture, ~is_launch)
     launched, launch, _ = _ends(capture, is_launch)
@@ -121,5 +110,5 @@ def _are_apart(capture: "NDArray[Any]", is_launch: "NDArray[Any]") -> "NDArray[A
     for place in (1 + np.flatnonzero(first[order][1:] < before)).tolist():
         begin = first[order[place]]
         is_apart &= (first > begin) | (last < begin)
-    found: NDArray[Any] = np.isin(capture, captures[is_apart])
+    found: np.ndarray = np.isin(capture, captures[is_apart])
     return found

@@ -3,19 +3,15 @@
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["synchronizations", "kind"]
 # The event in a line that makes a stream wait for one.
@@ -63,13 +59,13 @@ def _names(recording: str) -> set[str]:
 class EventUses:
     """The event records and waits of the streams of a recording."""
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: RecordingData) -> None:
         self._call_site = recording.call_stacks.call_site
         self._tables = tables = recording.tables
         table, calls = tables["synchronizations"], tables["api_calls"]
         call = first_rows(plain(calls["correlation"]), plain(table["correlation"]))
         kind = codes(table["kind"], _KINDS)
-        self._columns: dict[str, NDArray[Any]] = {
+        self._columns: dict[str, np.ndarray] = {
             "time": np.append(plain(calls["time"]), 0)[call],
             "stack": np.append(plain(calls["stack"]), 0)[call],
             "stream": plain(table["stream"]),
@@ -81,12 +77,12 @@ class EventUses:
             for name in ("event_record", "stream_wait_event")
         )
 
-    def _in_order(self, rows: "NDArray[Any]") -> "NDArray[Any]":
-        ordered: NDArray[Any] = rows[np.argsort(self._columns["time"][rows], kind="stable")]
+    def _in_order(self, rows: np.ndarray) -> np.ndarray:
+        ordered: np.ndarray = rows[np.argsort(self._columns["time"][rows], kind="stable")]
         return ordered
 
     @cached_property
-    def _work(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def _work(self) -> tuple[np.ndarray, np.ndarray]:
         """When work was issued, in order, and its streams."""
         calls, activities = self._tables["api_calls"], self._tables["activities"]
         call = first_rows(plain(calls["correlation"]), plain(activities["correlation"]))

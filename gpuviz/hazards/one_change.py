@@ -1,26 +1,18 @@
 """Hazards with one cause: a missing wait, an event in the wrong place, one shared workspace."""
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.hazards.fix import fix_of_waits, take_turns
-from gpuviz.hazards.hazard import LIFETIME
+from gpuviz.hazards.hazard import LIFETIME, Hazard, HazardOperation
 from gpuviz.hazards.misplaced_events import Issued, event_uses
-from gpuviz.hazards.suggestion import suggestion
+from gpuviz.hazards.suggestion import Streams, suggestion
 
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
-    from gpuviz.data.recording_data import RecordingData
-    from gpuviz.hazards.hazard import Hazard, HazardOperation
-    from gpuviz.hazards.suggestion import Streams
-
-_ONE_OR: "tuple[Streams, Streams]" = ("one", "several")
+_ONE_OR: tuple[Streams, Streams] = ("one", "several")
 
 
-def of_one_change(
-    recording: "RecordingData", found: "Sequence[Hazard]"
-) -> "list[HazardsOfOneChange]":
+def of_one_change(recording: RecordingData, found: Sequence[Hazard]) -> "list[HazardsOfOneChange]":
     """Return the hazards that the same change would order, in the order of the first of each."""
     waits: list[_Wait] = []
     for hazard in found:
@@ -40,11 +32,11 @@ def of_one_change(
 class _IssuedOperation:
     """An operation of a hazard, and when it was issued and on which stream; None if unknown."""
 
-    operation: "HazardOperation"
+    operation: HazardOperation
     issued: Issued | None
 
 
-def _issued(recording: "RecordingData", operation: "HazardOperation") -> _IssuedOperation:
+def _issued(recording: RecordingData, operation: HazardOperation) -> _IssuedOperation:
     """Return an operation of a stream; a free is of the one that gets the memory again."""
     activity, event, tables = operation.activity, operation.event, recording.tables
     if activity >= 0:
@@ -66,7 +58,7 @@ class _Wait:
         first_second: The earliest of the second operations, which all others are ordered after.
     """
 
-    def __init__(self, recording: "RecordingData", hazard: "Hazard") -> None:
+    def __init__(self, recording: RecordingData, hazard: Hazard) -> None:
         self._uses = event_uses(recording)
         self.hazards = [hazard]
         # Memory that pools hand out to the host, or that graphs keep using, needs other changes.
@@ -108,7 +100,7 @@ def _time(operation: _IssuedOperation) -> int:
     return -1 if operation.issued is None else operation.issued.time
 
 
-def _change(recording: "RecordingData", wait: _Wait) -> "Hashable":
+def _change(recording: RecordingData, wait: _Wait) -> Hashable:
     """Return what is equal for waits that are missing in the same lines of the program.
 
     These are the lines of all calls, since a function may be called for many purposes.
@@ -141,7 +133,7 @@ class HazardsOfOneChange:
         hazards: The hazards, the first found first.
     """
 
-    def __init__(self, waits: "list[_Wait]") -> None:
+    def __init__(self, waits: list[_Wait]) -> None:
         self.hazards = [hazard for wait in waits for hazard in wait.hazards]
         self._waits = [(each.last_first.operation, each.first_second.operation) for each in waits]
 

@@ -1,15 +1,16 @@
 """The operations of a recording, as the hazard engine takes them."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gpuviz.analysis.touches import alive
+from gpuviz.analysis.touches import Touches, alive
 from gpuviz.data.codes import Code
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
-from gpuviz.data.tables import ACTIONS, DICTIONARIES
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.tables import ACTIONS, DICTIONARIES, Tables
 from gpuviz.hazards.accesses import accesses, are_host_written, are_pinned, are_private
 from gpuviz.hazards.collectives import with_collectives
 from gpuviz.hazards.host_accesses import TABLE as HOST_ACCESSES
@@ -17,20 +18,8 @@ from gpuviz.hazards.host_accesses import with_host_accesses
 from gpuviz.hazards.issued_waits import add_host_functions, add_synchronizations
 from gpuviz.hazards.issued_work import add_activities, add_collectives
 from gpuviz.hazards.known_graphs import GRAPH_CALLS, KnownGraphs
-from gpuviz.hazards.operation_rows import OperationRows, touches_of
+from gpuviz.hazards.operation_rows import Columns, OperationRows, touches_of
 from gpuviz.hazards.waited_frees import awaited_streams
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.touches import Touches
-    from gpuviz.data.recording_data import RecordingData
-
-    Tables = Mapping[str, pa.Table]
-    Columns = dict[str, NDArray[Any]]
 
 _STREAM_KINDS = DICTIONARIES["streams", "kind"]
 # Numbers of events that captures record, apart from all others.
@@ -53,18 +42,18 @@ class Operations:
         host_access: For each operation, the row of ``host_accesses``, or -1.
     """
 
-    columns: "Columns"
-    accesses: "Columns"
-    blocks: "Columns"
-    stream: "NDArray[Any]"
-    activity: "NDArray[Any]"
-    event: "NDArray[Any]"
-    call: "NDArray[Any]"
-    graph_call: "NDArray[Any]"
-    host_access: "NDArray[Any]"
+    columns: Columns
+    accesses: Columns
+    blocks: Columns
+    stream: np.ndarray
+    activity: np.ndarray
+    event: np.ndarray
+    call: np.ndarray
+    graph_call: np.ndarray
+    host_access: np.ndarray
 
 
-def operations(recording: "RecordingData", used: "Touches") -> Operations:
+def operations(recording: RecordingData, used: Touches) -> Operations:
     """Return the operations of a recording of one process.
 
     What is not understood counts as a synchronization, so that nothing follows from it: work that
@@ -87,7 +76,7 @@ def operations(recording: "RecordingData", used: "Touches") -> Operations:
     return _with_streams(found, tables, used)
 
 
-def _add_memory(rows: OperationRows, recording: "RecordingData", used: "Touches") -> None:
+def _add_memory(rows: OperationRows, recording: RecordingData, used: Touches) -> None:
     events, blocks = recording.tables["memory_events"], used.blocks
     times = plain(events["time"])
     freed = np.flatnonzero(blocks.free < len(times))
@@ -129,7 +118,7 @@ def _add_memory(rows: OperationRows, recording: "RecordingData", used: "Touches"
 
 
 def _add_host_accesses(
-    rows: OperationRows, tables: "Tables", used: "Touches", accessed: "NDArray[Any]"
+    rows: OperationRows, tables: Tables, used: Touches, accessed: np.ndarray
 ) -> None:
     first, count = touches_of(used, tables["api_calls"].num_rows + np.arange(len(accessed)))
     rows.add(
@@ -141,16 +130,14 @@ def _add_host_accesses(
     )
 
 
-def _add_graphs(
-    rows: OperationRows, tables: "Tables", used: "Touches", graphs: KnownGraphs
-) -> None:
+def _add_graphs(rows: OperationRows, tables: Tables, used: Touches, graphs: KnownGraphs) -> None:
     calls = tables["api_calls"]
     begin, correlations = plain(calls["time"]), plain(calls["correlation"])
     call = first_rows(correlations, graphs.columns["correlation"])
     time, stream = begin[call], graphs.columns["stream"]
     number, kind = graphs.columns["graph"], graphs.columns["kind"]
 
-    def add(chosen: "NDArray[Any]", code: Code, **columns: Any) -> None:
+    def add(chosen: np.ndarray, code: Code, **columns: Any) -> None:
         # Its stream is in the table `streams`, which has the device.
         known = {"stream": stream[chosen], "call": call[chosen], "graph_call": graphs.row[chosen]}
         rows.add(time[chosen], code, **known | columns)
@@ -176,7 +163,7 @@ def _add_graphs(
     add(launches, Code.LAUNCH_GRAPH, object=number[launches], activity=activity)
 
 
-def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operations:
+def _with_streams(found: Columns, tables: Tables, used: Touches) -> Operations:
     """Return operations on streams that are numbered from 0, the legacy stream, and created."""
     numbers, place = np.unique(found["stream"], return_inverse=True)
     device = _devices(found, tables, numbers, place)
@@ -190,7 +177,7 @@ def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operat
     after, code, stream_of, kinds, devices_of = extra.T
     order = np.argsort(np.concatenate([np.arange(size), after + 0.5]), kind="stable")
 
-    def merged(name: str, own: "NDArray[Any] | int") -> "NDArray[Any]":
+    def merged(name: str, own: np.ndarray | int) -> np.ndarray:
         renewed = {"stream": number_of[place], "device": device, "stream_id": found["stream"]}
         values = renewed[name] if name in renewed else found[name]
         joined = np.concatenate([values, np.broadcast_to(own, len(after))])[order]
@@ -211,7 +198,7 @@ def _with_streams(found: "Columns", tables: "Tables", used: "Touches") -> Operat
     return Operations(columns, taken, _blocks(tables, used), stream, activity, *rows)
 
 
-def _of_streams(tables: "Tables", column: str) -> dict[int, int]:
+def _of_streams(tables: Tables, column: str) -> dict[int, int]:
     """Return the values of a column of ``streams``, or the codes of their kinds, by id."""
     streams = tables["streams"]
     of_kind = column == "kind"
@@ -219,9 +206,7 @@ def _of_streams(tables: "Tables", column: str) -> dict[int, int]:
     return dict(zip(plain(streams["id"]).tolist(), values.tolist(), strict=True))
 
 
-def _devices(
-    found: "Columns", tables: "Tables", ids: "NDArray[Any]", place: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _devices(found: Columns, tables: Tables, ids: np.ndarray, place: np.ndarray) -> np.ndarray:
     """Return the device of each operation: that of its stream, if it is known.
 
     Args:
@@ -236,8 +221,8 @@ def _devices(
 
 
 def _lives_of_streams(
-    tables: "Tables", ids: "NDArray[Any]", last: "NDArray[Any]", device: "NDArray[Any]"
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+    tables: Tables, ids: np.ndarray, last: np.ndarray, device: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the number of each stream, and the operations that create and destroy them.
 
     Args:
@@ -267,7 +252,7 @@ def _lives_of_streams(
     return number_of, np.array(lives, np.int64).reshape(-1, 5)
 
 
-def _blocks(tables: "Tables", used: "Touches") -> "Columns":
+def _blocks(tables: Tables, used: Touches) -> Columns:
     blocks = used.blocks
     return {
         "address": np.append(blocks.address, 0).astype(np.uint64),

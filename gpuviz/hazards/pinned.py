@@ -5,19 +5,14 @@ freed. gpuviz's own pinned allocator waits for the copies, so that its blocks ne
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from gpuviz.analysis.host_memory import TABLE, as_memory_events
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS, schemas
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _EVENTS = "memory_events"
 # The table that the rows of a hazard refer to, by the memory that it is about.
@@ -34,16 +29,16 @@ class WithPinned:
         rows: For each further row, the row of ``host_memory_events``.
     """
 
-    recording: "RecordingData"
+    recording: RecordingData
     first: int
-    rows: "NDArray[Any]"
+    rows: np.ndarray
 
     def place(self, row: int) -> int:
         """Return the row of ``memory_events``, or of ``host_memory_events`` if it is further."""
         return row if row < self.first else int(self.rows[row - self.first])
 
 
-def with_pinned(recording: "RecordingData") -> WithPinned:
+def with_pinned(recording: RecordingData) -> WithPinned:
     """Return a recording with the blocks of observed pinned memory.
 
     They are in a pool of their own, whose memory is ``pinned``, on the first device.
@@ -77,7 +72,7 @@ def with_pinned(recording: "RecordingData") -> WithPinned:
     return WithPinned(type(recording)(tables, manifest), first, rows)
 
 
-def _unused(ids: "NDArray[Any]") -> int:
+def _unused(ids: np.ndarray) -> int:
     """Return an id that no row has: the one after the last, if there is one."""
     after = int(ids.max(initial=0)) + 1
     if after <= np.iinfo(ids.dtype).max:

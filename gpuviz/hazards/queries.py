@@ -1,7 +1,5 @@
 """Queries of events and streams that did not return success."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.analysis.calls import kind_of_name
@@ -9,24 +7,14 @@ from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import texts
-from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    Tables = Mapping[str, pa.Table]
+from gpuviz.data.tables import DICTIONARIES, Tables
 
 _SYNCHRONIZATIONS = DICTIONARIES["synchronizations", "kind"]
 # The clocks of the host and of the GPU agree to this, in ns.
 CLOCKS_AGREE = 20_000
 
 
-def unsuccessful(
-    tables: "Tables", call: "NDArray[Any]", is_record: "NDArray[Any]"
-) -> "NDArray[Any]":
+def unsuccessful(tables: Tables, call: np.ndarray, is_record: np.ndarray) -> np.ndarray:
     """Return a mask of the queries of work that the GPU ended only later.
 
     A row does not say whether a query returned success. It did not if the work ended clearly later;
@@ -48,11 +36,11 @@ def unsuccessful(
     for stream in np.unique(streams[is_query & of_stream]).tolist():
         rows = np.flatnonzero(is_query & of_stream & (streams == stream))
         ended[rows] = _last_end(tables, stream, time[rows])
-    late: NDArray[Any] = is_query & (ended > plain(table["end"]) + CLOCKS_AGREE)
+    late: np.ndarray = is_query & (ended > plain(table["end"]) + CLOCKS_AGREE)
     return late
 
 
-def _last_end(tables: "Tables", stream: int, moments: "NDArray[Any]") -> "NDArray[Any]":
+def _last_end(tables: Tables, stream: int, moments: np.ndarray) -> np.ndarray:
     """Return when the work ended that a stream had been given before some moments; 0 if none."""
     activities, calls = tables["activities"], tables["api_calls"]
     call = first_rows(plain(calls["correlation"]), plain(activities["correlation"]))
@@ -60,5 +48,5 @@ def _last_end(tables: "Tables", stream: int, moments: "NDArray[Any]") -> "NDArra
     launched = plain(calls["time"])[call[rows]]
     order = np.argsort(launched)
     ends = np.maximum.accumulate(plain(activities["end"])[rows[order]])
-    found: NDArray[Any] = np.append(0, ends)[np.searchsorted(launched[order], moments)]
+    found: np.ndarray = np.append(0, ends)[np.searchsorted(launched[order], moments)]
     return found

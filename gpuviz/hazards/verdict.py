@@ -2,22 +2,18 @@
 
 import logging
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gpuviz.analysis.default_stream import default_stream_rows
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.hazards.described import described
+from gpuviz.hazards.hazard import Hazard
 from gpuviz.hazards.known import known_hazards
 from gpuviz.hazards.one_change import of_one_change
 from gpuviz.hazards.text import what
 from gpuviz.messages import log
 from gpuviz.quantities import format_count, format_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from gpuviz.data.recording_data import RecordingData
-    from gpuviz.hazards.hazard import Hazard
 
 # Exit codes of `gpuviz run --fail`: what was looked for was found, or cannot be judged.
 FOUND = 3
@@ -67,7 +63,7 @@ class Verdict:
             log(logging.WARNING, sentence, stream=sys.__stderr__)
 
 
-def verdict(recording: "RecordingData") -> Verdict:
+def verdict(recording: RecordingData) -> Verdict:
     """Return what was found of what the recorder was asked to look for."""
     parts = []
     if recording.manifest.hazards:
@@ -77,7 +73,7 @@ def verdict(recording: "RecordingData") -> Verdict:
     return joined(parts)
 
 
-def joined(parts: "Iterable[Verdict]") -> Verdict:
+def joined(parts: Iterable[Verdict]) -> Verdict:
     """Return several verdicts as one."""
     parts = tuple(parts)
     found, unknown, absent = (
@@ -95,7 +91,7 @@ def without_verdict(reason: str) -> Verdict:
     return Verdict((), (f"no verdict: {reason}",), (), is_harmful=False)
 
 
-def _of_hazards(recording: "RecordingData") -> Verdict:
+def _of_hazards(recording: RecordingData) -> Verdict:
     table = known_hazards(recording)
     if isinstance(table, str):
         return without_verdict(f"hazards are unknown. {table}")
@@ -107,7 +103,7 @@ def _of_hazards(recording: "RecordingData") -> Verdict:
     return Verdict((summary(found),), (), (), is_harmful, len(found), change)
 
 
-def summary(found: "Sequence[Hazard]") -> str:
+def summary(found: Sequence[Hazard]) -> str:
     """Return how many hazards there are, and the first, in a few sentences."""
     tiers = [each.tier for each in found]
     counts = ", ".join(
@@ -124,7 +120,7 @@ def summary(found: "Sequence[Hazard]") -> str:
     )
 
 
-def _of_default_stream(recording: "RecordingData") -> Verdict:
+def _of_default_stream(recording: RecordingData) -> Verdict:
     if not recording.tables["activities"].num_rows:
         return without_verdict(f"work on the default stream is unknown. {_NO_ACTIVITIES}")
     rows = default_stream_rows(recording)

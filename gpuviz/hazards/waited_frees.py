@@ -1,22 +1,12 @@
 """Frees of PyTorch's allocator that waited for the streams that ``Tensor.record_stream`` named."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
+import pyarrow as pa
 
+from gpuviz.analysis.touches import Touches
 from gpuviz.data.codes import FRAMEWORKS
 from gpuviz.data.columns import codes, plain
-from gpuviz.data.tables import ACTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.touches import Touches
-
-    Tables = Mapping[str, pa.Table]
+from gpuviz.data.tables import ACTIONS, Tables
 
 _REQUESTED, _COMPLETED, _RECORDED = (
     ACTIONS.index(name) for name in ("free_requested", "free_completed", "record_stream")
@@ -26,7 +16,7 @@ _TORCH = FRAMEWORKS.index("torch")
 _AT_ONCE = 20_000
 
 
-def awaited_streams(tables: "Tables", used: "Touches") -> "tuple[NDArray[Any], NDArray[Any]]":
+def awaited_streams(tables: Tables, used: Touches) -> tuple[np.ndarray, np.ndarray]:
     """Return pairs of a block, an index of ``used.blocks``, and a stream that its free waited for.
 
     PyTorch's trace has no entry for `torch.Tensor.record_stream`. A block that it names another
@@ -45,7 +35,7 @@ def awaited_streams(tables: "Tables", used: "Touches") -> "tuple[NDArray[Any], N
     return pairs[0], pairs[1]
 
 
-def _have_waited(events: "pa.Table") -> "NDArray[Any]":
+def _have_waited(events: pa.Table) -> np.ndarray:
     """Return whether each row requests a free of PyTorch's that completed only later."""
     action = codes(events["action"], ACTIONS)
     address, device = plain(events["address"]), plain(events["device"])

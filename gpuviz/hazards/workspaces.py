@@ -1,26 +1,20 @@
 """Memory of a library that one of its objects uses each time, such as the work area of a plan."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.analysis.categories import block_categories
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.touches import touches
+from gpuviz.data.call_stacks import CallStacks
 from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import plain
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import are_named
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.call_stacks import CallStacks
-    from gpuviz.data.recording_data import RecordingData
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +54,7 @@ _MAKES_WORKSPACE = re.compile(r"\b(workspace|buff?|buffer)\s*=\s*_?cupy\.empty\(
 _FILLS_STATE = re.compile(r"\binit_curand\b")
 
 
-def workspace(recording: "RecordingData", block: int, stack: int) -> Workspace | None:
+def workspace(recording: RecordingData, block: int, stack: int) -> Workspace | None:
     """Return what memory is for, if a library uses it each time; else None.
 
     Args:
@@ -75,7 +69,7 @@ def workspace(recording: "RecordingData", block: int, stack: int) -> Workspace |
     return _LIBRARY if block in _named_by_torch(recording) else None
 
 
-def calling_routine(stacks: "CallStacks", stack: int) -> str:
+def calling_routine(stacks: CallStacks, stack: int) -> str:
     """Return the function of a library that allocated memory for the time of a call; else empty.
 
     Args:
@@ -91,7 +85,7 @@ def calling_routine(stacks: "CallStacks", stack: int) -> str:
     return routine if is_workspace else ""
 
 
-def is_of_plan(stacks: "CallStacks", stack: int) -> bool:
+def is_of_plan(stacks: CallStacks, stack: int) -> bool:
     """Return whether a call stack allocates the work area of an FFT plan."""
     for frame in stacks.frames(stack):
         if not frame.is_installed:
@@ -102,35 +96,35 @@ def is_of_plan(stacks: "CallStacks", stack: int) -> bool:
 
 
 @Once
-def _states_of_generators(recording: "RecordingData") -> frozenset[int]:
+def _states_of_generators(recording: RecordingData) -> frozenset[int]:
     """Return the rows of ``memory_events`` that allocated the states of random generators."""
     return _rows_of_processes(recording, _states_of_process)
 
 
 @Once
-def _named_by_torch(recording: "RecordingData") -> frozenset[int]:
+def _named_by_torch(recording: RecordingData) -> frozenset[int]:
     """Return the rows of ``memory_events`` that allocated what torch calls a workspace."""
     return _rows_of_processes(recording, _named_in_process)
 
 
-def _states_of_process(recording: "RecordingData") -> "NDArray[Any]":
+def _states_of_process(recording: RecordingData) -> np.ndarray:
     used = touches(recording)
     if used is None:
         return np.zeros(0, np.int64)
     names = np.append(plain(recording.tables["activities"]["name"]), 0)[used.activity]
     is_fill = are_named(recording.tables, names, _FILLS_STATE.search)
-    found: NDArray[Any] = used.blocks.alloc[used.block[is_fill]]
+    found: np.ndarray = used.blocks.alloc[used.block[is_fill]]
     return found
 
 
-def _named_in_process(recording: "RecordingData") -> "NDArray[Any]":
+def _named_in_process(recording: RecordingData) -> np.ndarray:
     blocks, category = block_categories(recording)
-    found: NDArray[Any] = blocks.alloc[category == CATEGORIES.index("workspace")]
+    found: np.ndarray = blocks.alloc[category == CATEGORIES.index("workspace")]
     return found
 
 
 def _rows_of_processes(
-    recording: "RecordingData", find: "Callable[[RecordingData], NDArray[Any]]"
+    recording: RecordingData, find: Callable[[RecordingData], np.ndarray]
 ) -> frozenset[int]:
     """Return rows of ``memory_events`` that were found in each process of a recording."""
     parts = processes(recording)

@@ -1,13 +1,9 @@
 """Where the addresses of several processes lie in one address space, without overlaps."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuviz.errors import GpuvizError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # No machine has higher addresses; such ones stay as they are.
 HIGHEST = 2**57 - 1
@@ -46,7 +42,7 @@ class AddressSpace:
         return shift
 
 
-def moved(addresses: "NDArray[Any]", shift: int, of_memory: "NDArray[np.bool_]") -> "NDArray[Any]":
+def moved(addresses: np.ndarray, shift: int, of_memory: NDArray[np.bool_]) -> np.ndarray:
     """Return the addresses of a process in the common space.
 
     Args:

@@ -6,16 +6,11 @@ error (`gpuviz.merging.refinement`).
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 UNKNOWN = -1
 # NTP changes the speed of a clock by at most 500 parts in a million (`adjtimex(2)`); two clocks
@@ -54,7 +49,7 @@ class HostClock:
         error: Bound of the error between the first and the last snapshot, in ns.
     """
 
-    def __init__(self, snapshots: "Sequence[Snapshot]") -> None:
+    def __init__(self, snapshots: Sequence[Snapshot]) -> None:
         ordered = sorted(snapshots, key=lambda each: each.monotonic)
         self._origin = ordered[0].monotonic
         self._base = ordered[0].wall - ordered[0].monotonic
@@ -113,7 +108,7 @@ class HostClock:
         return inside + self._rate * (min(time, 0.0) + max(time - last, 0.0))
 
 
-def _steps(ordered: "Sequence[Snapshot]") -> "list[Step]":
+def _steps(ordered: Sequence[Snapshot]) -> list[Step]:
     found = []
     for before, after in pairwise(ordered):
         passed = after.monotonic - before.monotonic
@@ -148,9 +143,9 @@ class Alignment:
     rejected: int = 0
     refuted: int = 0
 
-    def aligned(self, monotonic: "NDArray[Any]") -> "NDArray[Any]":
+    def aligned(self, monotonic: np.ndarray) -> np.ndarray:
         """Return times of the host's monotonic clock on the common axis, in ns."""
-        moved: NDArray[Any] = monotonic + np.int64(self.shift)
+        moved: np.ndarray = monotonic + np.int64(self.shift)
         if not self.times:
             return moved
         passed = (monotonic - np.int64(self.origin)).astype(np.float64)

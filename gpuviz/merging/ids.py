@@ -1,18 +1,13 @@
 """Ids of several recordings in one: numbers shifted apart, and rows of equal content joined."""
 
-from collections.abc import Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Iterable
+from typing import Any
 
 import numpy as np
 
 from gpuviz.analysis.pools import TORCH_OWNER, WITHOUT_SEGMENTS
 from gpuviz.data.columns import distinct, plain
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    Tables = Mapping[str, pa.Table]
+from gpuviz.data.tables import Tables
 
 _MOST = 2**32 - 1
 # Ids up to this many are looked up in an array indexed by id.
@@ -57,11 +52,11 @@ class Shifted:
         next: The first free id after those of the process.
     """
 
-    def __init__(self, tables: "Tables", space: str, first: int) -> None:
+    def __init__(self, tables: Tables, space: str, first: int) -> None:
         columns = [plain(tables[table][column]) for table, column in SPACES[space]]
         largest = max((int(column.max(initial=0)) for column in columns), default=0)
         self._shift = first - 1
-        self._known: NDArray[Any] | None = None
+        self._known: np.ndarray | None = None
         if largest + self._shift > (2**63 - 1 if space in _WIDE else _MOST):
             # Numbers with gaps, such as handles.
             known = distinct(np.concatenate([distinct(column) for column in columns]))
@@ -69,7 +64,7 @@ class Shifted:
             largest = len(self._known)
         self.next = first + largest
 
-    def taken(self, ids: "NDArray[Any]") -> "NDArray[Any]":
+    def taken(self, ids: np.ndarray) -> np.ndarray:
         """Return the ids of the merged recording."""
         if self._known is None:
             if not self._shift:
@@ -82,18 +77,18 @@ class Shifted:
 class Lookup:
     """Ids of a merged recording by those of one process; 0 stays 0."""
 
-    def __init__(self, pairs: "Iterable[tuple[int, int]]") -> None:
+    def __init__(self, pairs: Iterable[tuple[int, int]]) -> None:
         ordered = sorted(pairs)
         self._old = np.array([old for old, _ in ordered], np.int64)
         self._new = np.array([new for _, new in ordered], np.int64)
-        self._table: NDArray[Any] | None = None
+        self._table: np.ndarray | None = None
         if ordered and self._old[-1] < _DENSE and self._old[0] >= 0:
             self._table = np.zeros(int(self._old[-1]) + 1, np.int64)
             self._table[self._old] = self._new
 
-    def taken(self, ids: "NDArray[Any]") -> "NDArray[Any]":
+    def taken(self, ids: np.ndarray) -> np.ndarray:
         """Return the new ids; unknown ones become 0."""
-        found: NDArray[Any]
+        found: np.ndarray
         if self._table is not None:
             inside = np.minimum(ids, len(self._table) - 1)
             found = np.where(ids < len(self._table), self._table[inside], 0)
@@ -112,7 +107,7 @@ class Joined:
         self._ids: dict[Hashable, int] = {}
         self.rows: list[dict[str, Any]] = []
 
-    def add(self, rows: "Iterable[dict[str, Any]]") -> Lookup:
+    def add(self, rows: Iterable[dict[str, Any]]) -> Lookup:
         """Add rows with an ``id``, and return their ids in the merged recording."""
         pairs = []
         for row in rows:
@@ -165,7 +160,7 @@ class Pools:
         """The rows of ``pools``, by id."""
         return [self._rows[number] for number in sorted(self._rows)]
 
-    def add(self, rows: "Iterable[dict[str, Any]]", used: "Iterable[int]") -> Lookup:
+    def add(self, rows: Iterable[dict[str, Any]], used: Iterable[int]) -> Lookup:
         """Add the rows of a process and the pools that its events use; return their ids."""
         known = {row["id"]: row for row in rows}
         of_owner: dict[int, list[dict[str, Any]]] = {}

@@ -4,21 +4,15 @@ A rank cannot finish a collective that needs the data of another before that one
 end on one host is after the begin on the other, which bounds the difference of their clocks.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.analysis.collective_kernels import collective_kernels
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _FUNCTIONS = DICTIONARIES["collectives", "function"]
 _OF_ALL = [
@@ -42,10 +36,10 @@ class Meetings:
         most: The upper bounds in ns.
     """
 
-    begin: "NDArray[Any]"
-    end: "NDArray[Any]"
-    least: "NDArray[Any]"
-    most: "NDArray[Any]"
+    begin: np.ndarray
+    end: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +58,15 @@ class Collectives:
         root_end: The first end of a rank that is the root.
     """
 
-    key: "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]"
-    begin: "NDArray[Any]"
-    end: "NDArray[Any]"
-    has_root: "NDArray[Any]"
-    root_begin: "NDArray[Any]"
-    root_end: "NDArray[Any]"
+    key: tuple[np.ndarray, np.ndarray, np.ndarray]
+    begin: np.ndarray
+    end: np.ndarray
+    has_root: np.ndarray
+    root_begin: np.ndarray
+    root_end: np.ndarray
 
 
-def collectives(recordings: "Iterable[RecordingData]") -> Collectives:
+def collectives(recordings: Iterable[RecordingData]) -> Collectives:
     """Return the collectives of a host, without those that a rank has more than once."""
     calls = [np.concatenate(each) for each in zip(*map(_calls, recordings), strict=True)]
     order = np.lexsort(calls[3::-1])
@@ -122,7 +116,7 @@ def meetings(own: Collectives, others: Collectives) -> Meetings:
     )
 
 
-def _differs(columns: "list[NDArray[Any]]") -> "NDArray[Any]":
+def _differs(columns: list[np.ndarray]) -> np.ndarray:
     """Return which rows differ from the one before."""
     found = np.ones(len(columns[0]), bool)
     found[1:] = np.logical_or.reduce([each[1:] != each[:-1] for each in columns])
@@ -130,8 +124,8 @@ def _differs(columns: "list[NDArray[Any]]") -> "NDArray[Any]":
 
 
 def _common(
-    one: "tuple[NDArray[Any], ...]", other: "tuple[NDArray[Any], ...]"
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+    one: tuple[np.ndarray, ...], other: tuple[np.ndarray, ...]
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of keys that both have; each has a key once."""
     both = [np.concatenate(each) for each in zip(one, other, strict=True)]
     order = np.lexsort(both)
@@ -139,7 +133,7 @@ def _common(
     return order[:-1][is_same], order[1:][is_same] - len(one[0])
 
 
-def _calls(recording: "RecordingData") -> "tuple[NDArray[Any], ...]":
+def _calls(recording: RecordingData) -> tuple[np.ndarray, ...]:
     """Return communicator, function, sequence, rank, root, begin and end of each call."""
     table, activities = recording.tables["collectives"], recording.tables["activities"]
     function = codes(table["function"], _FUNCTIONS)

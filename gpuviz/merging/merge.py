@@ -2,9 +2,9 @@
 
 import os
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpuviz.data.manifest import Manifest
 from gpuviz.data.recording_data import RecordingData
@@ -12,15 +12,10 @@ from gpuviz.errors import GpuvizError
 from gpuviz.merging.placement import Placement, placements
 from gpuviz.merging.problems import notes_of, without_duplicates
 from gpuviz.merging.rows import Merged
-from gpuviz.merging.sources import check, files, loaded
+from gpuviz.merging.sources import Read, check, files, loaded
 from gpuviz.quantities import format_names
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gpuviz.merging.sources import Read
-
-    Source = RecordingData | str | os.PathLike[str]
+Source = RecordingData | str | os.PathLike[str]
 
 # Facts that are kept where all processes agree.
 _COMMON = (
@@ -34,7 +29,7 @@ _SUMS = (
 )
 
 
-def merge(sources: "Source | Iterable[Source]") -> RecordingData:
+def merge(sources: Source | Iterable[Source]) -> RecordingData:
     """Return the recordings of several processes as one; see `gpuviz.merge`."""
     given = [sources] if isinstance(sources, RecordingData | str | os.PathLike) else list(sources)
     found: list[Read] = []
@@ -48,7 +43,7 @@ def merge(sources: "Source | Iterable[Source]") -> RecordingData:
     return merged(found)
 
 
-def merged(sources: "Iterable[Read]") -> RecordingData:
+def merged(sources: Iterable[Read]) -> RecordingData:
     """Return recordings as one; their names are used in errors and notes.
 
     Raises:
@@ -70,7 +65,7 @@ def merged(sources: "Iterable[Read]") -> RecordingData:
     return RecordingData(rows.tables(), _manifest(placed, rows, notes_of(placed, left_out)))
 
 
-def _nothing(unreadable: "list[GpuvizError]") -> GpuvizError:
+def _nothing(unreadable: list[GpuvizError]) -> GpuvizError:
     if len(unreadable) == 1:
         return unreadable[0]
     if not unreadable:
@@ -79,7 +74,7 @@ def _nothing(unreadable: "list[GpuvizError]") -> GpuvizError:
     return GpuvizError(f"None of {len(unreadable)} files can be merged: {reasons}.")
 
 
-def _manifest(placed: "list[Placement]", rows: Merged, notes: tuple[str, ...]) -> Manifest:
+def _manifest(placed: list[Placement], rows: Merged, notes: tuple[str, ...]) -> Manifest:
     manifests = [each.recording.manifest for each in placed]
     first = placed[0].recording.manifest
     zero = min(placed, key=lambda each: each.start)

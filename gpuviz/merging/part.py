@@ -1,7 +1,7 @@
 """One of several recordings, with the ids and times that its rows have in the merged one."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from gpuviz.data.tables import ACTIONS, DEVICE_COLUMNS, schemas
 from gpuviz.errors import GpuvizError
 from gpuviz.merging.addresses import HIGHEST, AddressSpace, moved
 from gpuviz.merging.ids import SPACES, FreeIds, Joined, Lookup, Pools, Shifted
+from gpuviz.merging.placement import Placement
 from gpuviz.merging.process_columns import (
     ADDRESSES,
     EVENTS,
@@ -23,11 +24,6 @@ from gpuviz.merging.process_columns import (
     TIMES,
     UNTIMED,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.merging.placement import Placement
 
 _MOST_THREADS = 2**32 - 1
 _MOST_DEVICES = 2**15
@@ -50,7 +46,7 @@ class Shared:
 class Part:
     """A recording, and the ids and times of its rows in the merged one."""
 
-    def __init__(self, placed: "Placement", name: str, number: int, shared: Shared) -> None:
+    def __init__(self, placed: Placement, name: str, number: int, shared: Shared) -> None:
         self.placed, self.name, self.number = placed, name, number
         self._tables = tables = placed.recording.tables
         self._before = dict(shared.next)
@@ -102,7 +98,7 @@ class Part:
         """Return whether a table has rows."""
         return bool(self._tables[name].num_rows)
 
-    def table(self, name: str) -> "pa.Table":
+    def table(self, name: str) -> pa.Table:
         """Return a table with the ids and times of the merged recording."""
         table, schema = self._tables[name], schemas()[name]
         columns = [self._column(name, field.name, table) for field in schema]
@@ -158,7 +154,7 @@ class Part:
     def _time(self, time: int) -> int:
         return int(self.placed.aligned(np.array([time], np.int64))[0])
 
-    def _column(self, table: str, column: str, rows: "pa.Table") -> Any:
+    def _column(self, table: str, column: str, rows: pa.Table) -> Any:
         values = rows[column]
         kind = values.type
         if column in DEVICE_COLUMNS:
@@ -172,14 +168,14 @@ class Part:
             return numbers(self._moved_addresses(table, column, rows), kind)
         return values
 
-    def _moved_devices(self, devices: "NDArray[Any]") -> "NDArray[Any]":
+    def _moved_devices(self, devices: np.ndarray) -> np.ndarray:
         if not self._devices:
             return devices
         known = np.zeros(max(self._devices) + 1, np.int16)
         known[[*self._devices]] = [*self._devices.values()]
         return np.where(devices < 0, devices, known[np.maximum(devices, 0)])
 
-    def _moved_times(self, table: str, column: str, rows: "pa.Table") -> "NDArray[Any]":
+    def _moved_times(self, table: str, column: str, rows: pa.Table) -> np.ndarray:
         times = plain(rows[column])
         moved = self.placed.aligned(times)
         if (table, column) in UNTIMED:
@@ -190,13 +186,13 @@ class Part:
             moved[:initial] = np.minimum(moved[:initial], 0)
         return moved
 
-    def _moved_addresses(self, table: str, column: str, rows: "pa.Table") -> "NDArray[Any]":
+    def _moved_addresses(self, table: str, column: str, rows: pa.Table) -> np.ndarray:
         addresses = plain(rows[column])
         of_memory = self._has_address(rows) if table in {EVENTS, HOST_EVENTS} else addresses != 0
         return moved(addresses, self._address_shift, of_memory)
 
     @staticmethod
-    def _has_address(events: "pa.Table") -> "NDArray[Any]":
+    def _has_address(events: pa.Table) -> np.ndarray:
         return ~np.isin(codes(events["action"], ACTIONS), NO_ADDRESS)
 
     def _address_range(self) -> tuple[int, int]:

@@ -1,24 +1,18 @@
 """Where each recording is among those merged: its order, its place in time, its name."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.data.escaping import as_unicode
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.merging.clocks import UNKNOWN, Alignment, HostClock, Snapshot, Step, align
 from gpuviz.merging.meetings import Collectives, collectives, meetings
 from gpuviz.merging.refinement import refined
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
-
-    Named = tuple[str, RecordingData]
+Named = tuple[str, RecordingData]
 
 
 _MOST_RANKS = 2**31
@@ -36,7 +30,7 @@ class Placement:
     """
 
     source: str
-    recording: "RecordingData"
+    recording: RecordingData
     alignment: Alignment
     steps: tuple[Step, ...]
 
@@ -55,7 +49,7 @@ class Placement:
         """Its end on the common axis, in ns."""
         return self._aligned(self.recording.duration_ns)
 
-    def aligned(self, times: "NDArray[Any]") -> "NDArray[Any]":
+    def aligned(self, times: np.ndarray) -> np.ndarray:
         """Return times of the recording on the common axis, in ns."""
         return self.alignment.aligned(times + np.int64(_start(self.recording)))
 
@@ -63,7 +57,7 @@ class Placement:
         return int(self.aligned(np.array([time], np.int64))[0])
 
 
-def placements(given: "Sequence[Named]") -> list[Placement]:
+def placements(given: Sequence[Named]) -> list[Placement]:
     """Return recordings by rank, then in the order of their starts, with their times aligned.
 
     The reference is the host of the first.
@@ -81,7 +75,7 @@ def placements(given: "Sequence[Named]") -> list[Placement]:
     ]
 
 
-def process_names(placed: "Sequence[Placement]") -> list[str]:
+def process_names(placed: Sequence[Placement]) -> list[str]:
     """Return what each process is called: its rank, else host and process id, else a number."""
     names = []
     for number, each in enumerate(placed, 1):
@@ -98,8 +92,8 @@ def process_names(placed: "Sequence[Placement]") -> list[str]:
 
 
 def _aligned(
-    hosts: "Mapping[str, Sequence[RecordingData]]",
-) -> "dict[str, tuple[Alignment, tuple[Step, ...]]]":
+    hosts: Mapping[str, Sequence[RecordingData]],
+) -> dict[str, tuple[Alignment, tuple[Step, ...]]]:
     """Return the alignment of each host to the first one, and the jumps of its wall clock."""
     reference, *others = hosts
     found: dict[str, tuple[Alignment, tuple[Step, ...]]] = {reference: (Alignment(0, 0), ())}
@@ -113,7 +107,7 @@ def _aligned(
 
 
 def _alignment(
-    recordings: "Sequence[RecordingData]", own: HostClock, others: Collectives, reference: HostClock
+    recordings: Sequence[RecordingData], own: HostClock, others: Collectives, reference: HostClock
 ) -> Alignment:
     first = min(map(_start, recordings))
     last = max(_start(each) + each.duration_ns for each in recordings)
@@ -123,27 +117,27 @@ def _alignment(
     return refined(by_clocks, first, last, meetings(collectives(recordings), others))
 
 
-def _order(named: "Named") -> tuple[bool, int, int, str]:
+def _order(named: Named) -> tuple[bool, int, int, str]:
     rank = _rank(named[1])
     return rank < 0, rank, named[1].manifest.start_unix_ns, named[0]
 
 
-def _rank(recording: "RecordingData") -> int:
+def _rank(recording: RecordingData) -> int:
     rank = recording.manifest.launch.get("rank", -1)
     return rank if 0 <= rank < _MOST_RANKS else -1
 
 
-def _host(name: str, recording: "RecordingData") -> str:
+def _host(name: str, recording: RecordingData) -> str:
     """Return what all recordings of one boot of a host have in common."""
     manifest = recording.manifest
     return manifest.boot_id if manifest.boot_id and manifest.start_monotonic_ns else name
 
 
-def _start(recording: "RecordingData") -> int:
+def _start(recording: RecordingData) -> int:
     return recording.manifest.start_monotonic_ns
 
 
-def _clock(recordings: "Iterable[RecordingData]") -> HostClock:
+def _clock(recordings: Iterable[RecordingData]) -> HostClock:
     recordings = tuple(recordings)
     found = [
         Snapshot(_start(each) + row["time"], row["wall"], row["uncertainty"])

@@ -1,22 +1,18 @@
 """What is unusual about recordings to be merged, in sentences."""
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from gpuviz.merging.placement import process_names
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.merging.placement import Placement, process_names
 from gpuviz.quantities import format_counted, format_duration, format_names
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from gpuviz.data.manifest import Manifest
-    from gpuviz.data.recording_data import RecordingData
-    from gpuviz.merging.placement import Placement
-
-    Named = tuple[str, RecordingData]
+Named = tuple[str, RecordingData]
 
 
-def without_duplicates(given: "Sequence[Named]") -> "tuple[list[Named], list[str]]":
+def without_duplicates(given: Sequence[Named]) -> tuple[list[Named], list[str]]:
     """Return recordings without copies of others, of which the longest is kept, and sentences."""
     kept: dict[Any, Named] = {}
     sentences = []
@@ -33,7 +29,7 @@ def without_duplicates(given: "Sequence[Named]") -> "tuple[list[Named], list[str
     return list(kept.values()), sentences
 
 
-def notes_of(placed: "Sequence[Placement]", left_out: "Sequence[str]") -> tuple[str, ...]:
+def notes_of(placed: Sequence[Placement], left_out: Sequence[str]) -> tuple[str, ...]:
     """Return what readers of the merged recording must know."""
     return (
         *_alignments(placed),
@@ -47,17 +43,17 @@ def notes_of(placed: "Sequence[Placement]", left_out: "Sequence[str]") -> tuple[
     )
 
 
-def _identity(name: str, manifest: "Manifest") -> Any:
+def _identity(name: str, manifest: Manifest) -> Any:
     if not (manifest.process_id and manifest.start_unix_ns):
         return name
     return manifest.boot_id, manifest.host_hash, manifest.process_id, manifest.start_unix_ns
 
 
-def _length(recording: "RecordingData") -> tuple[bool, int]:
+def _length(recording: RecordingData) -> tuple[bool, int]:
     return recording.manifest.complete, recording.tables["memory_events"].num_rows
 
 
-def _alignments(placed: "Sequence[Placement]") -> "Iterator[str]":
+def _alignments(placed: Sequence[Placement]) -> Iterator[str]:
     errors = {each.alignment.error for each in placed}
     if errors == {0}:
         return
@@ -78,7 +74,7 @@ def _alignments(placed: "Sequence[Placement]") -> "Iterator[str]":
         )
 
 
-def _collectives(placed: "Sequence[Placement]", reference: str) -> "Iterator[str]":
+def _collectives(placed: Sequence[Placement], reference: str) -> Iterator[str]:
     alignments = {
         each.recording.manifest.host or each.source: each.alignment for each in reversed(placed)
     }
@@ -99,7 +95,7 @@ def _collectives(placed: "Sequence[Placement]", reference: str) -> "Iterator[str
             )
 
 
-def _ranks(placed: "Sequence[Placement]") -> "Iterator[str]":
+def _ranks(placed: Sequence[Placement]) -> Iterator[str]:
     launches = [each.recording.manifest.launch for each in placed]
     sizes = sorted({launch["ranks"] for launch in launches if "ranks" in launch})
     if len(sizes) > 1:
@@ -121,7 +117,7 @@ def _ranks(placed: "Sequence[Placement]") -> "Iterator[str]":
         )
 
 
-def _programs(placed: "Sequence[Placement]") -> "Iterator[str]":
+def _programs(placed: Sequence[Placement]) -> Iterator[str]:
     programs = Counter(
         each.recording.manifest.program[0] if each.recording.manifest.program else "unknown"
         for each in placed
@@ -131,7 +127,7 @@ def _programs(placed: "Sequence[Placement]") -> "Iterator[str]":
         yield f"The recordings are of {len(programs)} programs: {format_names(named)}."
 
 
-def _versions(placed: "Sequence[Placement]") -> "Iterator[str]":
+def _versions(placed: Sequence[Placement]) -> Iterator[str]:
     found: defaultdict[str, set[str]] = defaultdict(set)
     for each in placed:
         known = each.recording.manifest
@@ -144,7 +140,7 @@ def _versions(placed: "Sequence[Placement]") -> "Iterator[str]":
             yield f"The processes had different versions of {title}: {format_names(different)}."
 
 
-def _apart(placed: "Sequence[Placement]") -> "Iterator[str]":
+def _apart(placed: Sequence[Placement]) -> Iterator[str]:
     ordered = sorted(placed, key=lambda each: each.start)
     end = ordered[0].end
     for each in ordered[1:]:
@@ -157,7 +153,7 @@ def _apart(placed: "Sequence[Placement]") -> "Iterator[str]":
         end = max(end, each.end)
 
 
-def _steps(placed: "Sequence[Placement]") -> "Iterator[str]":
+def _steps(placed: Sequence[Placement]) -> Iterator[str]:
     if all(each.alignment.error == 0 for each in placed):
         return
     reported = set()
@@ -173,7 +169,7 @@ def _steps(placed: "Sequence[Placement]") -> "Iterator[str]":
                 )
 
 
-def _parts(placed: "Sequence[Placement]") -> "Iterator[str]":
+def _parts(placed: Sequence[Placement]) -> Iterator[str]:
     names: dict[str, list[str]] = {}
     for each, name in zip(placed, process_names(placed), strict=True):
         for note in each.recording.notes:

@@ -8,8 +8,6 @@ import numpy as np
 from gpuviz.merging.clocks import AS_GOOD_NS, MOST_DRIFT, UNKNOWN, Alignment
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from gpuviz.merging.meetings import Meetings
 
 _MOST_KNOTS = 10_000
@@ -88,8 +86,8 @@ def _line(found: Alignment, first: int, last: int) -> Alignment:
 
 
 def _overlapping(
-    least: "NDArray[Any]", most: "NDArray[Any]", chosen: "NDArray[Any]", slack: float
-) -> "NDArray[Any]":
+    least: np.ndarray, most: np.ndarray, chosen: np.ndarray, slack: float
+) -> np.ndarray:
     """Return which intervals contain the value that most of those chosen contain."""
     low, high = least - slack / 2, most + slack / 2
     edges = np.concatenate([low[chosen], high[chosen]])
@@ -97,23 +95,21 @@ def _overlapping(
     # Where one begins at the end of another, both contain the value.
     order = np.lexsort((-change, edges))
     best = edges[order[np.argmax(np.cumsum(change[order]))]]
-    found: NDArray[Any] = (low <= best) & (best <= high)
+    found: np.ndarray = (low <= best) & (best <= high)
     return found
 
 
-def _knots(first: int, last: int, met: "Meetings", kept: "NDArray[Any]") -> "NDArray[Any]":
+def _knots(first: int, last: int, met: "Meetings", kept: np.ndarray) -> np.ndarray:
     """Return the times to align at: the ends and those of collectives, if they are not too many."""
     inner = np.concatenate([met.begin[kept], met.end[kept]])
     step = -(-len(inner) // _MOST_KNOTS)
     inner = np.sort(inner)[::step]
     inside = inner[(inner > first) & (inner < last)]
-    found: NDArray[Any] = np.unique(np.concatenate([[first, last], inside]).astype(np.int64))
+    found: np.ndarray = np.unique(np.concatenate([[first, last], inside]).astype(np.int64))
     return found
 
 
-def _reaching(
-    known: "NDArray[Any]", least: "NDArray[Any]", times: "NDArray[Any]", rate: float
-) -> "NDArray[Any]":
+def _reaching(known: np.ndarray, least: np.ndarray, times: np.ndarray, rate: float) -> np.ndarray:
     """Return the largest lower bound at each time; one loses ``rate`` for each ns of distance."""
     order = np.argsort(known, kind="stable")
     known, least = known[order], least[order]
@@ -123,11 +119,11 @@ def _reaching(
     before = np.append(nothing, np.maximum.accumulate(least + rate * since))
     after = np.append(np.maximum.accumulate((least - rate * since)[::-1])[::-1], nothing)
     place = np.searchsorted(known, times, side="right")
-    found: NDArray[Any] = np.maximum(before[place] - rate * at, after[place] + rate * at)
+    found: np.ndarray = np.maximum(before[place] - rate * at, after[place] + rate * at)
     return found
 
 
-def _middle(low: "NDArray[Any]", high: "NDArray[Any]", bent: float) -> "tuple[Any, float]":
+def _middle(low: np.ndarray, high: np.ndarray, bent: float) -> tuple[Any, float]:
     """Return the middle between bounds and how far they are from it, constant if about as good."""
     changing = float((high - low).max()) / 2 + bent
     constant = float(high.max() - low.min()) / 2 + bent

@@ -1,6 +1,7 @@
 """The rows of several recordings in one, with ids and times that do not collide."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,13 +10,8 @@ from gpuviz.data.arrays import batch_of
 from gpuviz.data.columns import plain, rows_at
 from gpuviz.data.tables import schemas
 from gpuviz.merging.part import Part, Shared
-from gpuviz.merging.placement import process_names
+from gpuviz.merging.placement import Placement, process_names
 from gpuviz.merging.process_columns import EVENTS, HOST_EVENTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from gpuviz.merging.placement import Placement
 
 _JOINED = ("strings", "frames", "stacks", "launch_configurations", "pools", "threads", "devices")
 
@@ -27,7 +23,7 @@ class Merged:
     of their times.
     """
 
-    def __init__(self, placed: "Sequence[Placement]") -> None:
+    def __init__(self, placed: Sequence[Placement]) -> None:
         shared = Shared()
         self._shared = shared
         names = process_names(placed)
@@ -36,7 +32,7 @@ class Merged:
             for number, (each, name) in enumerate(zip(placed, names, strict=True), 1)
         ]
 
-    def tables(self) -> "dict[str, pa.Table]":
+    def tables(self) -> dict[str, pa.Table]:
         """Return the tables of the merged recording."""
         shared = self._shared
         made = {
@@ -70,14 +66,14 @@ class Merged:
                 facts[name] |= found
         return facts
 
-    def _joined(self, name: str, parts: "Iterable[Part] | None" = None) -> "pa.Table":
+    def _joined(self, name: str, parts: Iterable[Part] | None = None) -> pa.Table:
         parts = self._parts if parts is None else parts
         tables = [each.table(name) for each in parts if each.has(name)]
         # One chunk, since each analysis joins the chunks of a column again.
         whole = pa.concat_tables([schemas()[name].empty_table(), *tables])
         return whole.unify_dictionaries().combine_chunks()
 
-    def _events(self, name: str) -> "pa.Table":
+    def _events(self, name: str) -> pa.Table:
         """Return events of memory: first those of existing memory, then by time.
 
         The order within a process stays.
@@ -95,6 +91,6 @@ class Merged:
         return rows_at(whole, order)
 
 
-def _table(name: str, rows: "list[dict[str, Any]]") -> "pa.Table":
+def _table(name: str, rows: list[dict[str, Any]]) -> pa.Table:
     known = [{field: row[field] for field in schemas()[name].names} for row in rows]
     return pa.Table.from_batches([batch_of(known, schemas()[name])])

@@ -2,10 +2,10 @@
 
 import glob
 import os
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import plain
@@ -13,11 +13,8 @@ from gpuviz.data.recording_data import RecordingData
 from gpuviz.errors import FormatError, GpuvizError
 from gpuviz.formats.detection import read
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    # The name of a recording, and it, or why it cannot be merged.
-    Read = tuple[str, RecordingData | GpuvizError]
+# The name of a recording, and it, or why it cannot be merged.
+Read = tuple[str, RecordingData | GpuvizError]
 
 _MOST_THREADS = 4
 _PART = ".part"
@@ -51,7 +48,7 @@ def files(path: Path) -> list[File]:
     return [File(each, is_found=True) for each in matching] or [File(path, is_found=False)]
 
 
-def loaded(chosen: "Sequence[File]") -> "Iterator[Read]":
+def loaded(chosen: Sequence[File]) -> Iterator[Read]:
     """Yield the recordings in files with their paths, or why those found cannot be merged.
 
     Several are read at once.
@@ -62,7 +59,7 @@ def loaded(chosen: "Sequence[File]") -> "Iterator[Read]":
     """
     names = {each.path for each in chosen}
 
-    def read(file: File) -> "Read":
+    def read(file: File) -> Read:
         try:
             return _read(file.path)
         except (GpuvizError, OSError) as error:
@@ -100,7 +97,7 @@ def check(name: str, recording: RecordingData) -> None:
         raise GpuvizError(f"{name} cannot be merged: its clocks have times that are not possible.")
 
 
-def _read(path: Path) -> "Read":
+def _read(path: Path) -> Read:
     recording = read(path)
     check(str(path), recording)
     return str(path), recording

@@ -1,21 +1,17 @@
 """Text and HTML of a cell result, which need neither kernel nor script."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz.data.escaping import as_unicode
-from gpuviz.notebook.facts import Fact, device_facts, headline, waits_fact
+from gpuviz.notebook.cell_result import CellResult
+from gpuviz.notebook.facts import CodeLine, Fact, device_facts, headline, waits_fact
 from gpuviz.notebook.picture import picture
 from gpuviz.present.markup import Cell, html, inline_table, joined, part
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from markupsafe import Markup
-
-    from gpuviz.notebook.cell_result import CellResult
-    from gpuviz.notebook.facts import CodeLine
 
 LARGEST = 100_000
 _LONGEST_LINE = 160
@@ -24,7 +20,7 @@ _LONGEST_LINE = 160
 _CELL = "text-align:left;vertical-align:top"
 
 
-def as_text(result: "CellResult") -> str:
+def as_text(result: CellResult) -> str:
     """Return the result of a cell as plain text."""
     lines = [f"gpuviz: {headline(result)}"]
     lines += [f"  note: {note}" for note in result.notes]
@@ -39,7 +35,7 @@ def as_text(result: "CellResult") -> str:
     return as_unicode("\n".join(lines))
 
 
-def as_html(result: "CellResult", written: "Sequence[Path]" = ()) -> str:
+def as_html(result: CellResult, written: Sequence[Path] = ()) -> str:
     """Return the result of a cell as HTML of at most `LARGEST` bytes."""
     start = part(
         "cell_result",
@@ -54,7 +50,7 @@ def as_html(result: "CellResult", written: "Sequence[Path]" = ()) -> str:
     return whole if len(whole.encode()) <= LARGEST else start + end
 
 
-def _sections(result: "CellResult") -> Iterator[tuple[str, list[Fact]]]:
+def _sections(result: CellResult) -> Iterator[tuple[str, list[Fact]]]:
     waits = waits_fact(result.waits)
     last = [*result.asked, *([] if waits is None else [waits])]
     if len(result.devices) == 1:
@@ -70,7 +66,7 @@ def _table(facts: list[Fact]) -> "Markup":
     return inline_table((), map(_row, facts), (_CELL,) * 3)
 
 
-def _row(fact: Fact) -> "tuple[Cell | str, ...]":
+def _row(fact: Fact) -> tuple[Cell | str, ...]:
     number = fact.number
     detail = html('<span class="gpuviz-result__detail">{}</span>', _cut(number.detail))
     return (
@@ -80,7 +76,7 @@ def _row(fact: Fact) -> "tuple[Cell | str, ...]":
     )
 
 
-def _line(line: "CodeLine") -> "Markup":
+def _line(line: CodeLine) -> "Markup":
     # An empty <code> would show as a small grey box.
     source = html(" <code>{}</code>", _cut(line.source)) if line.source else ""
     site = html(' <span class="gpuviz-result__site">{}</span>', _cut(line.site))
@@ -91,7 +87,7 @@ def _line_text(text: str, *parts: str) -> str:
     return "  ".join([text, *(_cut(part) for part in parts if part)])
 
 
-def _text(line: "CodeLine") -> str:
+def _text(line: CodeLine) -> str:
     return line.text if line.is_whole else _cut(line.text)
 
 

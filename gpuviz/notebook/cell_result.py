@@ -2,26 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuviz.analysis.device_summary import DeviceSummary, summarize
 from gpuviz.analysis.initial_state import ALLOCATED, initial_state
+from gpuviz.analysis.overlap import DeviceOverlap
 from gpuviz.analysis.state import state_at
-from gpuviz.analysis.steady_state import steady_state
-from gpuviz.data.call_stacks import NO_STACK
+from gpuviz.analysis.steady_state import SteadyState, steady_state
+from gpuviz.data.call_stacks import NO_STACK, Frame
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
+from gpuviz.notebook.facts import Fact
+from gpuviz.ownership.array_names import ArrayNames
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.overlap import DeviceOverlap
-    from gpuviz.analysis.steady_state import SteadyState
-    from gpuviz.data.call_stacks import Frame
-    from gpuviz.notebook.facts import Fact
-    from gpuviz.ownership.array_names import ArrayNames
     from gpuviz.recording import Recording
 
 _DRIVER_CALLS = ("segment_alloc", "segment_free", "segment_map", "segment_unmap")
@@ -80,8 +76,8 @@ class DeviceResult:
     peak_source: str
     driver_calls: Mapping[str, int]
     held: tuple[Held, ...]
-    overlap: "DeviceOverlap | None"
-    steady: "SteadyState | None"
+    overlap: DeviceOverlap | None
+    steady: SteadyState | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +104,7 @@ class CellResult:
     waits: tuple[Wait, ...]
     notes: tuple[str, ...]
     subject: str = "cell"
-    asked: "tuple[Fact, ...]" = ()
+    asked: tuple[Fact, ...] = ()
 
 
 def cell_result(
@@ -116,7 +112,7 @@ def cell_result(
     window: tuple[int, int],
     *,
     streams: bool,
-    names: "ArrayNames | None",
+    names: ArrayNames | None,
     subject: str = "cell",
 ) -> CellResult:
     """Return the result of a cell, from the recording of its time.
@@ -149,7 +145,7 @@ def _device_result(
     recording: "Recording",
     device: int,
     window: tuple[int, int] | None,
-    names: "ArrayNames | None",
+    names: ArrayNames | None,
 ) -> DeviceResult:
     summary = summarize(recording, device)
     events = _cell_events(recording, device)
@@ -175,7 +171,7 @@ def _device_result(
     )
 
 
-def _cell_events(recording: "Recording", device: int) -> "dict[str, NDArray[Any]]":
+def _cell_events(recording: "Recording", device: int) -> dict[str, np.ndarray]:
     """Return columns of the events of a device, without initial events."""
     table = recording.tables["memory_events"].slice(recording.manifest.initial_events)
     table = table.filter(plain(table["device"]) == device)
@@ -185,7 +181,7 @@ def _cell_events(recording: "Recording", device: int) -> "dict[str, NDArray[Any]
     }
 
 
-def _peak_stack(events: "dict[str, NDArray[Any]]", summary: DeviceSummary) -> int | None:
+def _peak_stack(events: dict[str, np.ndarray], summary: DeviceSummary) -> int | None:
     allocations = events["action"] == ACTIONS.index("alloc")
     stacks = events["stack"][allocations & (events["time"] == summary.allocated_peak_ns)]
     return int(stacks[-1]) if len(stacks) else None
@@ -201,8 +197,8 @@ def _call_site(recording: "Recording", stack: int | None) -> tuple[str, str]:
 def _held(
     recording: "Recording",
     device: int,
-    events: "dict[str, NDArray[Any]]",
-    names: "ArrayNames | None",
+    events: dict[str, np.ndarray],
+    names: ArrayNames | None,
 ) -> tuple[Held, ...]:
     blocks = _new_blocks(recording, device, events)
     by_site: dict[tuple[str, str], list[tuple[int, int]]] = {}
@@ -226,7 +222,7 @@ def _held(
 def _new_blocks(
     recording: "Recording",
     device: int,
-    events: "dict[str, NDArray[Any]]",
+    events: dict[str, np.ndarray],
 ) -> list[tuple[int, int, int]]:
     """Return address, size and stack of the blocks allocated since the start of the cell."""
     freed = events["address"][events["action"] == ACTIONS.index("free_requested")]

@@ -1,14 +1,10 @@
 """``%%gpuviz --compare``: a cell against its previous run."""
 
-from typing import TYPE_CHECKING
-
 from gpuviz.comparison.text import diff_text
 from gpuviz.present.markup import html
+from gpuviz.recording import Recording
 from gpuviz.recording_diff import Diff
 from gpuviz.report.diff import diff_html
-
-if TYPE_CHECKING:
-    from gpuviz.recording import Recording
 
 FIRST_RUN = "This is the first compared run of this cell. Run it again to see what changed."
 # Cells whose last recordings are kept.
@@ -25,7 +21,7 @@ class ComparedCells:
     def __init__(self) -> None:
         self._last: dict[str, Recording] = {}
 
-    def compared(self, cell: str, recording: "Recording") -> tuple[str, str]:
+    def compared(self, cell: str, recording: Recording) -> tuple[str, str]:
         """Return what changed since the cell's previous run, as text and as HTML.
 
         Args:

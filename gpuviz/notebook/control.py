@@ -1,6 +1,7 @@
 """Start, stop and storage of a notebook's recordings."""
 
 import weakref
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -8,11 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gpuviz.errors import RecorderError
 from gpuviz.recorder.record import record
 from gpuviz.recorder.recorder import Recorder
+from gpuviz.recording import Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gpuviz.recording import Recording
     from gpuviz.simulation.gpu import SimulatedGPU
 
 
@@ -51,7 +50,7 @@ class Control:
         return self._latest
 
     @property
-    def recording(self) -> "Recording":
+    def recording(self) -> Recording:
         """The recording of the latest recorder up to now.
 
         Raises:
@@ -92,7 +91,7 @@ class Control:
         self._again = lambda: begin(None)
         return self._latest
 
-    def stop(self) -> "Recording":
+    def stop(self) -> Recording:
         """Stop the active recorder, even if the program started it, and return its recording.
 
         Raises:
@@ -181,7 +180,7 @@ class Control:
         return self.recording.report(path, overwrite=force, redact=redact)
 
 
-def _close(view: "weakref.ref[View]") -> None:
+def _close(view: weakref.ref[View]) -> None:
     alive = view()
     if alive is not None:
         alive.close()

@@ -3,7 +3,8 @@
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import traitlets
 
@@ -20,13 +21,9 @@ from gpuviz.notebook.refresher import Refresher
 from gpuviz.notebook.static_output import StaticOutput
 from gpuviz.notebook.timeline import Timeline
 from gpuviz.recorder.recorder import Recorder
+from gpuviz.recorder.status import RecorderStatistics
 from gpuviz.recording import Recording
 from gpuviz.terminal import write_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gpuviz.recorder.status import RecorderStatistics
 
 # What buttons do, as their tooltips say.
 _BUTTONS = {
@@ -39,7 +36,7 @@ _BUTTONS = {
 }
 
 
-def dashboard(shown: "Recorder | Recording | None" = None) -> "Dashboard":
+def dashboard(shown: Recorder | Recording | None = None) -> "Dashboard":
     """Return a widget that shows a recorder live, or a recording.
 
     Args:
@@ -81,7 +78,7 @@ class Dashboard(Timeline):
     findings = traitlets.Unicode().tag(sync=True)
     sections: Any = traitlets.List().tag(sync=True)
 
-    def __init__(self, control: Control, recorder: "Recorder | Finished | None" = None) -> None:
+    def __init__(self, control: Control, recorder: Recorder | Finished | None = None) -> None:
         self._control = control
         self._only = recorder
         self._shown = self.recorder
@@ -108,7 +105,7 @@ class Dashboard(Timeline):
         self._findings.start()
 
     @property
-    def recorder(self) -> "Recorder | Finished | None":
+    def recorder(self) -> Recorder | Finished | None:
         """The recorder shown; None before the first."""
         return self._only or self._control.recorder
 
@@ -165,7 +162,7 @@ class Dashboard(Timeline):
             shown = live_headline(self._numbers_of, finished=self._explained)[1:]
             self._set("numbers", numbers_html(shown))
 
-    def _explain(self, finished: "Recording | None") -> None:
+    def _explain(self, finished: Recording | None) -> None:
         """Show what a report says about a finished recording; nothing if None."""
         with self._lock:
             self._explained = finished
@@ -195,7 +192,7 @@ class Dashboard(Timeline):
         on_cell_end(self._cell_ended, wanted=True)
         self._static_output.display(self)
 
-    def _recording(self) -> "Recording | None":
+    def _recording(self) -> Recording | None:
         try:
             return None if self.recorder is None else self.recorder.recording
         except RecorderError:
@@ -220,7 +217,7 @@ class Dashboard(Timeline):
         if recorder is not None and recorder.is_recording:
             self._findings.request()
 
-    def _follow(self, recorder: "Recorder | Finished | None") -> None:
+    def _follow(self, recorder: Recorder | Finished | None) -> None:
         """Let new statistics of this recorder, and only this one, wake the refresher."""
         if recorder is not self._followed:
             self._end_following()
@@ -275,11 +272,11 @@ class Dashboard(Timeline):
                 self._kept_alive.search()
         return ""
 
-    def _to_save(self) -> "Recording":
+    def _to_save(self) -> Recording:
         return self._only.recording if self._only is not None else self._control.recording
 
 
-def _source(recorder: "Recorder | Finished | None") -> "Recorder | Recording | None":
+def _source(recorder: Recorder | Finished | None) -> Recorder | Recording | None:
     """Return what a timeline shows of a recorder."""
     return recorder.recording if isinstance(recorder, Finished) else recorder
 

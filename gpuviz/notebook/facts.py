@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpuviz.analysis.steady_state import SteadyState
 from gpuviz.conclusions import numbers
 from gpuviz.conclusions.headline_number import Number
 from gpuviz.conclusions.wording import left_out
@@ -16,7 +17,6 @@ from gpuviz.quantities import (
 )
 
 if TYPE_CHECKING:
-    from gpuviz.analysis.steady_state import SteadyState
     from gpuviz.notebook.cell_result import CellResult, DeviceResult, Held, Wait
 
 _MOST_LINES = 4
@@ -157,7 +157,7 @@ def _allocations(device: "DeviceResult") -> Fact:
     return Fact(numbers.allocations(count, driver))
 
 
-def _busy(steady: "SteadyState") -> Fact:
+def _busy(steady: SteadyState) -> Fact:
     parts = (f"of {format_duration(steady.duration_ns)}", left_out(steady))
     detail = " ".join(filter(None, parts))
     text = max(_CAUSES, key=lambda each: steady.causes_ns[_CAUSES[each]])

@@ -1,6 +1,7 @@
 """The findings of a recorder in a dashboard, computed again after each cell."""
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpuviz.conclusions.ranking import conclusions
@@ -12,8 +13,6 @@ from gpuviz.quantities import format_duration
 from gpuviz.report.iterations import iterations_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gpuviz.recording import Recording
 
 NONE_YET = "Findings appear here after each cell."
@@ -36,7 +35,7 @@ class Findings:
     def __init__(
         self,
         recording: "Callable[[], Recording | None]",
-        show: "Callable[[str], None]",
+        show: Callable[[str], None],
         explain: "Callable[[Recording | None], None]",
     ) -> None:
         self._recording, self._show, self._explain = recording, show, explain

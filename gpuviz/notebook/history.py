@@ -1,6 +1,7 @@
 """The recorded runs of a notebook's cells, each compared with earlier runs of the same cell."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,6 @@ from gpuviz.quantities import format_bytes, format_duration, format_share
 from gpuviz.terminal import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gpuviz.recorder.recorder import Recorder
 
 # Runs that a long session keeps; the oldest are forgotten first.
@@ -102,7 +101,7 @@ class History:
         return str(inline_table(names, (_cells(row, most) for row in rows), _COLUMNS))
 
 
-def worse(run: CellRun, earlier: "Sequence[CellRun]") -> str:
+def worse(run: CellRun, earlier: Sequence[CellRun]) -> str:
     """Return how a run is worse than the earlier runs of the same cell; empty if it is not.
 
     A peak is worse if it is at least 5 % and 1 MiB above all earlier ones. A time is worse if it is

@@ -1,18 +1,13 @@
 """What keeps GPU memory alive, in a dashboard, with buttons that let go of it."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gpuviz.notebook.cells import between_cells, is_on_main_thread
-from gpuviz.ownership.held_memory import held_memory_html
+from gpuviz.ownership.held_memory import Release, held_memory_html
 from gpuviz.ownership.holders import holders, release
 from gpuviz.present.markup import html
 from gpuviz.quantities import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gpuviz.ownership.held_memory import Release
 
 MOST_BUTTONS = 8
 
@@ -28,7 +23,7 @@ class KeptAlive:
     """
 
     def __init__(
-        self, show: "Callable[[str], None]", offer: "Callable[[list[tuple[str, str]]], None]"
+        self, show: Callable[[str], None], offer: Callable[[list[tuple[str, str]]], None]
     ) -> None:
         self._show, self._offer = show, offer
         self._offered: tuple[Release, ...] = ()
@@ -45,7 +40,7 @@ class KeptAlive:
         """
         self._between_cells(partial(self._let_go, self._offered[number]))
 
-    def _between_cells(self, action: "Callable[[], None]") -> None:
+    def _between_cells(self, action: Callable[[], None]) -> None:
         # Objects are not looked at, and not let go, on another thread than the program's.
         if not is_on_main_thread():
             self._show("Available when the cell has ended.")
@@ -61,7 +56,7 @@ class KeptAlive:
             [(f"{each.title}: {format_bytes(each.nbytes)}", each.code) for each in self._offered]
         )
 
-    def _let_go(self, offered: "Release") -> None:
+    def _let_go(self, offered: Release) -> None:
         try:
             freed = release(offered)
         except ValueError as error:

@@ -2,14 +2,11 @@
 
 import contextvars
 import secrets
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.getipython import get_ipython
 from IPython.display import display, update_display
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class LiveOutput:
@@ -20,7 +17,7 @@ class LiveOutput:
         text: Returns the text for applications that show no HTML.
     """
 
-    def __init__(self, html: "Callable[[], str]", text: "Callable[[], str]") -> None:
+    def __init__(self, html: Callable[[], str], text: Callable[[], str]) -> None:
         self._html, self._text = html, text
         self._id = secrets.token_hex(6)
         # ipykernel 7 needs the context of a cell to send messages.

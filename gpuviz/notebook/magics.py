@@ -2,6 +2,7 @@
 
 import sys
 from argparse import Namespace
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,12 +30,10 @@ from gpuviz.ownership.holders import holders
 from gpuviz.present.conclusions_html import notebook_list
 from gpuviz.present.text import conclusions_text, findings_text
 from gpuviz.recorder.latest import leaks_of
+from gpuviz.recording import Recording
 from gpuviz.terminal import printable, write_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.recording import Recording
     from gpuviz.simulation.gpu import SimulatedGPU
 
 _ATTRIBUTE = "_gpuviz_magics"
@@ -101,7 +100,7 @@ class GpuvizMagics(Magics):
         for note in recorder.status().notes:
             _say(note)
 
-    def _stop(self, _: Namespace) -> "Recording":
+    def _stop(self, _: Namespace) -> Recording:
         recording = self.control.stop()
         self._keep_history()
         _say(stopped_text(recording))
@@ -233,7 +232,7 @@ def _sentence(error: Exception) -> str:
 
 
 @contextmanager
-def _errors_as_sentences() -> "Iterator[None]":
+def _errors_as_sentences() -> Iterator[None]:
     try:
         yield
     except HelpShown as shown:
@@ -243,7 +242,7 @@ def _errors_as_sentences() -> "Iterator[None]":
 
 
 @contextmanager
-def _errors_on_stderr() -> "Iterator[None]":
+def _errors_on_stderr() -> Iterator[None]:
     try:
         yield
     except (GpuvizError, OSError, ValueError) as error:

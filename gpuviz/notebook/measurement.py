@@ -1,29 +1,26 @@
 """Measurement of one cell from its first line to its end."""
 
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from gpuviz.notebook.cell_markup import as_html, as_text
 from gpuviz.notebook.cell_result import CellResult, cell_result
+from gpuviz.notebook.control import Control
+from gpuviz.notebook.facts import Fact
 from gpuviz.notebook.requested_checks import default_stream_fact, hazards_fact
 from gpuviz.ownership.array_names import ArrayNames
 from gpuviz.recorder.recorder import Recorder
+from gpuviz.recording import Recording
 from gpuviz.terminal import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from gpuviz.notebook.control import Control
-    from gpuviz.notebook.facts import Fact
-    from gpuviz.recording import Recording
 
 
 class ShownResult:
     """The output under a measured cell: HTML, with text as a fallback."""
 
-    def __init__(self, result: CellResult, written: "Sequence[Path]") -> None:
+    def __init__(self, result: CellResult, written: Sequence[Path]) -> None:
         self._result = result
         self._written = written
 
@@ -47,7 +44,7 @@ class Measurement:
         RecorderError: The active recorder records another simulated GPU.
     """
 
-    def __init__(self, control: "Control", namespace: "Mapping[str, Any]", **options: Any) -> None:
+    def __init__(self, control: Control, namespace: Mapping[str, Any], **options: Any) -> None:
         active = Recorder.active()
         self._namespace = namespace
         self._is_own = active is None
@@ -64,7 +61,7 @@ class Measurement:
         """Whether the recorder goes on."""
         return self._recorder.is_recording
 
-    def end(self) -> "tuple[Recording, int]":
+    def end(self) -> tuple[Recording, int]:
         """Return the recording since the start of the cell, and the end of the cell in ns."""
         end = self._recorder.elapsed_ns
         if self._is_own and self._recorder.is_recording:
@@ -77,7 +74,7 @@ class Measurement:
             self._asked.append(default_stream_fact(recording))
         return recording, max(end, _last_end(recording)) if self._is_own else end
 
-    def shown(self, recording: "Recording", end: int, written: "Sequence[Path]") -> ShownResult:
+    def shown(self, recording: Recording, end: int, written: Sequence[Path]) -> ShownResult:
         """Return the output for what `end` returned."""
         result = cell_result(
             recording,
@@ -88,7 +85,7 @@ class Measurement:
         return ShownResult(replace(result, asked=tuple(self._asked)), written)
 
 
-def _last_end(recording: "Recording") -> int:
+def _last_end(recording: Recording) -> int:
     """Return the end of the cell's last GPU activity in ns; 0 without any."""
     import pyarrow.compute as pc
 

@@ -2,13 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
+from gpuviz.conclusions.headline_number import Number
 from gpuviz.conclusions.live_numbers import live_headline
 from gpuviz.present.markup import part
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
+from gpuviz.recorder.status import RecorderStatistics
 
 if TYPE_CHECKING:
-    from gpuviz.conclusions.headline_number import Number
-    from gpuviz.recorder.status import RecorderStatistics
     from gpuviz.recording import Recording
 
 # The numbers that fit into JupyterLab's side panel.
@@ -19,12 +19,12 @@ _DETAILED = ("Allocated", "GPU busy", "Dropped events")
 _LONGEST_DETAIL = 50
 
 
-def numbers_html(numbers: "list[Number]") -> str:
+def numbers_html(numbers: list[Number]) -> str:
     """Return headline numbers as HTML."""
     return part("live_numbers", numbers, _DETAILED, _LONGEST_DETAIL)
 
 
-def status_text(statistics: "RecorderStatistics | None") -> str:
+def status_text(statistics: RecorderStatistics | None) -> str:
     """Return the headline numbers and counts of a recorder, one line each."""
     if statistics is None:
         return "Nothing has been recorded yet."
@@ -59,7 +59,7 @@ def stopped_text(recording: "Recording") -> str:
     return "\n".join([text, *recording.notes])
 
 
-def numbers_message(statistics: "RecorderStatistics") -> dict[str, Any]:
+def numbers_message(statistics: RecorderStatistics) -> dict[str, Any]:
     """Return the numbers as sent to a page.
 
     Keys: ``elapsedNs``; ``counts``, a text with the numbers of events recorded so far; ``numbers``,

@@ -10,7 +10,7 @@ from functools import cache, partial
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuviz.data.escaping import as_unicode
 from gpuviz.errors import GpuvizError
@@ -20,14 +20,17 @@ from gpuviz.notebook.comms import TARGET, answer_while_a_cell_runs
 from gpuviz.notebook.control import Control, shared_control
 from gpuviz.notebook.kept_alive import MOST_BUTTONS
 from gpuviz.notebook.numbers import numbers_message
-from gpuviz.ownership.held_memory import MOST_SHOWN, held_memory_cells, held_memory_headline
+from gpuviz.ownership.held_memory import (
+    MOST_SHOWN,
+    HeldMemory,
+    Release,
+    held_memory_cells,
+    held_memory_headline,
+)
 from gpuviz.ownership.holders import holders, release
 from gpuviz.quantities import format_bytes
 from gpuviz.recorder.nvml import device_totals
-
-if TYPE_CHECKING:
-    from gpuviz.ownership.held_memory import HeldMemory, Release
-    from gpuviz.recorder.recorder import Recorder
+from gpuviz.recorder.recorder import Recorder
 
 INTERVAL_S = 1.0
 # During a recording, new statistics wake the panel earlier.
@@ -118,7 +121,7 @@ class Panel:
             **({"devices": []} if recorder is None else numbers_message(recorder.statistics)),
         }
 
-    def _follow(self, recorder: "Recorder | None") -> None:
+    def _follow(self, recorder: Recorder | None) -> None:
         if recorder is not self._followed:
             self._unfollow()
             self._followed = recorder
@@ -256,14 +259,14 @@ class Panel:
             text = f"{error}."
         return {"text": as_unicode(text), "held": self._held(holders())}
 
-    def _offer_in(self, request: Mapping[str, Any]) -> "Release":
+    def _offer_in(self, request: Mapping[str, Any]) -> Release:
         key = request.get("offer")
         offered = self._offers.get(key) if isinstance(key, str) else None
         if offered is None:
             raise ValueError("This list was out of date, and nothing was released")
         return offered
 
-    def _held(self, held: "HeldMemory") -> dict[str, Any]:
+    def _held(self, held: HeldMemory) -> dict[str, Any]:
         """Return what keeps memory alive, and what can be let go, as texts.
 
         Keys: ``rows`` (size, number of blocks, who keeps them, note), at most `MOST_SHOWN`;
@@ -277,7 +280,7 @@ class Panel:
         more = max(len(rows) - MOST_SHOWN, 0)
         return {"rows": rows[:MOST_SHOWN], "more": more, "releases": releases}
 
-    def _offer(self, offered: "Release") -> str:
+    def _offer(self, offered: Release) -> str:
         """Remember what a button offers, and return the key by which a page asks for it."""
         key = str(next(self._keys))
         self._offers[key] = offered

@@ -1,9 +1,11 @@
 """Small picture of part of a recording: memory over time, and a lane per stream."""
 
 from base64 import b64encode
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuviz.analysis.stream_names import stream_names
 from gpuviz.data.columns import codes, plain
@@ -13,10 +15,6 @@ from gpuviz.present.markup import html
 from gpuviz.quantities import format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
     from gpuviz.recording import Recording
 
 _COLUMNS = 560
@@ -105,7 +103,7 @@ def _levels(
     start: int,
     end: int,
     top: int,
-) -> "Iterator[str]":
+) -> Iterator[str]:
     levels = recording.memory_levels
     levels = levels.filter(plain(levels["device"]) == device)
     if not levels.num_rows:
@@ -137,11 +135,11 @@ def _levels(
 
 
 def _column_maxima(
-    times: "NDArray[Any]",
-    values: "NDArray[Any]",
+    times: np.ndarray,
+    values: np.ndarray,
     start: int,
     end: int,
-) -> "NDArray[Any]":
+) -> np.ndarray:
     """Return the maximum value in each column of pixels."""
     edges = start + (end - start) * np.arange(_COLUMNS) // _COLUMNS
     before = np.searchsorted(times, edges, side="right") - 1
@@ -151,13 +149,13 @@ def _column_maxima(
     return highest
 
 
-def _columns(times: "NDArray[Any]", start: int, end: int) -> "NDArray[Any]":
+def _columns(times: np.ndarray, start: int, end: int) -> np.ndarray:
     places = (np.clip(times, start, end) - start) * _COLUMNS // (end - start)
-    columns: NDArray[Any] = np.minimum(places, _COLUMNS - 1)
+    columns: np.ndarray = np.minimum(places, _COLUMNS - 1)
     return columns
 
 
-def _steps(heights: "NDArray[Any]", bottom: int) -> str:
+def _steps(heights: np.ndarray, bottom: int) -> str:
     changes = np.flatnonzero(np.diff(heights, prepend=heights[0] + 1))
     steps = [f"H{_GUTTER + column}V{bottom - heights[column]:g}" for column in changes.tolist()]
     return f"{''.join(steps)}H{_GUTTER + _COLUMNS}"
@@ -167,7 +165,7 @@ def _lanes(
     recording: "Recording",
     start: int,
     end: int,
-) -> "list[tuple[str, dict[str, NDArray[Any]]]]":
+) -> list[tuple[str, dict[str, np.ndarray]]]:
     """Return the name of each active stream, and its busy columns by shape."""
     table = recording.tables["activities"]
     kinds = codes(table["kind"], _KINDS)
@@ -196,7 +194,7 @@ def _lanes(
     ]
 
 
-def _shapes(kinds: "NDArray[Any]", copy_kinds: "NDArray[Any]") -> "NDArray[Any]":
+def _shapes(kinds: np.ndarray, copy_kinds: np.ndarray) -> np.ndarray:
     """Return the position in ``_SHAPES`` of each activity."""
     shapes = np.zeros(len(kinds), np.int8)
     copies = kinds == _KINDS.index("memcpy")
@@ -208,7 +206,7 @@ def _shapes(kinds: "NDArray[Any]", copy_kinds: "NDArray[Any]") -> "NDArray[Any]"
     return shapes
 
 
-def _covered(first: "NDArray[np.int64]", last: "NDArray[np.int64]") -> "NDArray[Any]":
+def _covered(first: NDArray[np.int64], last: NDArray[np.int64]) -> np.ndarray:
     """Return begin and length of each run of columns that an interval overlaps."""
     changes = np.zeros(_COLUMNS + 1, np.int64)
     np.add.at(changes, first, 1)
@@ -218,7 +216,7 @@ def _covered(first: "NDArray[np.int64]", last: "NDArray[np.int64]") -> "NDArray[
     return np.stack([begins, ends - begins], axis=1)
 
 
-def _lane(name: str, columns_of: "dict[str, NDArray[Any]]", top: int) -> "Iterator[str]":
+def _lane(name: str, columns_of: dict[str, np.ndarray], top: int) -> Iterator[str]:
     # Names of streams differ at their ends, as in `workers #2`.
     half = _LONGEST_NAME // 2
     short = name if len(name) <= _LONGEST_NAME else f"{name[: half - 1]}…{name[-half:]}"

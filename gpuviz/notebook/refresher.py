@@ -65,7 +65,7 @@ def _ask_to_end(woken: threading.Event, stopping: threading.Event) -> None:
 
 
 def _run(
-    refresh: "weakref.WeakMethod[Callable[[], bool]]",
+    refresh: weakref.WeakMethod[Callable[[], bool]],
     woken: threading.Event,
     stopping: threading.Event,
     interval_s: float,

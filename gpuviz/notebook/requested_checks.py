@@ -1,17 +1,16 @@
 """Facts about what a cell was asked to look for: hazards, work on the default stream."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpuviz.conclusions import numbers
+from gpuviz.hazards.hazard import Hazard
 from gpuviz.hazards.known import unknown
 from gpuviz.hazards.text import title
 from gpuviz.notebook.facts import CodeLine, Fact
 from gpuviz.quantities import format_counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.hazards.hazard import Hazard
     from gpuviz.recording import Recording
 
 _MOST = 4
@@ -45,7 +44,7 @@ def default_stream_fact(recording: "Recording") -> Fact:
     return Fact(numbers.default_stream_work(count), tuple(lines))
 
 
-def _lines(hazard: "Hazard") -> "Iterator[CodeLine]":
+def _lines(hazard: Hazard) -> Iterator[CodeLine]:
     yield CodeLine(title(hazard), "", "")
     for each in (hazard.first, hazard.second):
         yield CodeLine(f"{each.name} {each.mode} it on {each.stream}:", each.source, each.site)

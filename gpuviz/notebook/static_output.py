@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,11 @@ from IPython.display import display, publish_display_data, update_display
 
 from gpuviz.notebook.cell_markup import as_html, as_text
 from gpuviz.notebook.cell_result import cell_result
+from gpuviz.notebook.finished import Finished
 from gpuviz.ownership.array_names import ArrayNames
 from gpuviz.present.markup import html
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gpuviz.notebook.finished import Finished
     from gpuviz.recorder.recorder import Recorder
 
 # With more events, drawing the picture would delay the next cell.

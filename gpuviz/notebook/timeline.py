@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakSet, ref
 
 import anywidget
@@ -19,10 +19,8 @@ from gpuviz.notebook.finished import Finished
 from gpuviz.notebook.numbers import numbers_message
 from gpuviz.recorder.feed import Feed, FeedMessage
 from gpuviz.recorder.recorder import Recorder
+from gpuviz.recorder.status import RecorderStatistics
 from gpuviz.recording import Recording
-
-if TYPE_CHECKING:
-    from gpuviz.recorder.status import RecorderStatistics
 
 _STATIC = Path(__file__).parent.parent / "static"
 _open: "WeakSet[Timeline]" = WeakSet()
@@ -218,7 +216,7 @@ def _close_when_set_up(timeline: Timeline) -> None:
     later.start()
 
 
-def _close(timeline: "ref[Timeline]") -> None:
+def _close(timeline: ref[Timeline]) -> None:
     alive = timeline()
     if alive is not None:
         alive.close()

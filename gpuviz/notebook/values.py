@@ -51,21 +51,21 @@ def unregister(shell: Any) -> None:
         shell.display_formatter.formatters[kind].pop(".".join(_TABLE), None)
 
 
-def _marked_table_html(table: "pa.Table") -> str | None:
+def _marked_table_html(table: pa.Table) -> str | None:
     """Return None for a table of another library, which IPython then shows as before."""
     return table_html(table) if _is_marked(table) else None
 
 
-def _print_table(table: "pa.Table", printer: Any, _is_cycle: bool) -> None:
+def _print_table(table: pa.Table, printer: Any, _is_cycle: bool) -> None:
     width = shutil.get_terminal_size().columns
     printer.text(table_text(table, width) if _is_marked(table) else repr(table))
 
 
-def _is_marked(table: "pa.Table") -> bool:
+def _is_marked(table: pa.Table) -> bool:
     return TABLE_MARK in (table.schema.metadata or {})
 
 
-def table_text(table: "pa.Table", width: int) -> str:
+def table_text(table: pa.Table, width: int) -> str:
     """Return the first rows of a table of a recording, with the columns that fit into a width.
 
     Ids come last, because other columns say more.
@@ -89,7 +89,7 @@ def table_text(table: "pa.Table", width: int) -> str:
     return "\n".join([*lines, "; ".join([_extent(table), *more])])
 
 
-def table_html(table: "pa.Table") -> str:
+def table_html(table: pa.Table) -> str:
     """Return the first rows of a table of a recording, with bytes and times as text."""
     rows = (
         [_value(field, row[field.name]) for field in table.schema]
@@ -100,16 +100,16 @@ def table_html(table: "pa.Table") -> str:
     return html("{}<div>{}</div>", of_rows, _extent(table))
 
 
-def _extent(table: "pa.Table") -> str:
+def _extent(table: pa.Table) -> str:
     count = format_counted(table.num_rows, "row")
     return f"the first {MOST_ROWS} of {count}" if table.num_rows > MOST_ROWS else count
 
 
-def _is_number(kind: "pa.DataType") -> bool:
+def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _is_id(field: "pa.Field") -> bool:
+def _is_id(field: pa.Field) -> bool:
     return field.name == "stack" or (str(field.type) in _IDS and field.name != "address")
 
 
@@ -118,7 +118,7 @@ def _heading(name: str) -> str:
     return name.removesuffix("_ns").replace("_", " ")
 
 
-def _value(field: "pa.Field", value: Any) -> str:
+def _value(field: pa.Field, value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, list):
@@ -129,7 +129,7 @@ def _value(field: "pa.Field", value: Any) -> str:
     return _integer(field, value) if isinstance(value, int) else _cut(str(value))
 
 
-def _integer(field: "pa.Field", value: int) -> str:
+def _integer(field: pa.Field, value: int) -> str:
     name = field.name
     if name == "address":
         return f"{value:#x}"

@@ -1,5 +1,6 @@
 """Free and live memory in a device's segments, as seen by a request for memory."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -7,12 +8,10 @@ import numpy as np
 
 from gpuviz.analysis.initial_state import ALLOCATED, INACTIVE, PENDING_FREE
 from gpuviz.analysis.pools import TORCH_OWNER, are_of
+from gpuviz.out_of_memory.stream_handles import StreamHandles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gpuviz._core import MemoryState
-    from gpuviz.out_of_memory.stream_handles import StreamHandles
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ class Layout:
     """
 
     def __init__(
-        self, state: "MemoryState", device: int, handles: "StreamHandles", *, of_torch: bool
+        self, state: "MemoryState", device: int, handles: StreamHandles, *, of_torch: bool
     ) -> None:
         self._handles = handles
         all_segments, all_blocks = state.segments(), state.blocks()
@@ -146,7 +145,7 @@ class Layout:
             "pending": int(blocks["size"][pending].sum()),
         }
 
-    def free_memory(self, name: "Callable[[int, int], str]") -> tuple[FreeMemory, ...]:
+    def free_memory(self, name: Callable[[int, int], str]) -> tuple[FreeMemory, ...]:
         """Return the memory of each pool and stream, named by ``name``, most free bytes first."""
         segments, blocks = self._segments, self._blocks
         keys = zip(segments["pool"].tolist(), segments["stream"].tolist(), strict=True)

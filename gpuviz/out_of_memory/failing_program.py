@@ -1,5 +1,6 @@
 """The program until a failed request, as a recording that can be replayed."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +11,14 @@ from gpuviz.analysis.allocator_settings import known_settings
 from gpuviz.analysis.pools import TORCH_OWNER, are_of, is_torchs
 from gpuviz.data.arrays import numbers
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS, schemas
 from gpuviz.out_of_memory.allocator_actions import asked_end
+from gpuviz.out_of_memory.moment import Moment
 from gpuviz.out_of_memory.request import manifest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from gpuviz.data.recording_data import RecordingData
     from gpuviz.out_of_memory.failures import OutOfMemory
-    from gpuviz.out_of_memory.moment import Moment
 
 _EVENTS = "memory_events"
 _LIMIT = "memory_limit"
@@ -37,7 +36,7 @@ class FailingProgram:
         settings: The allocator's settings, without the share of the memory that limits it.
     """
 
-    def __init__(self, failed: "OutOfMemory", moment: "Moment") -> None:
+    def __init__(self, failed: "OutOfMemory", moment: Moment) -> None:
         self._failed, self._moment = failed, moment
         items = known_settings(manifest_of(moment.recording, failed.pool))
         self.settings = [item for item in items if not item.startswith(_FRACTION)]
@@ -45,11 +44,11 @@ class FailingProgram:
     def on_device(
         self,
         capacity: int,
-        before: "Sequence[Mapping[str, Any]]" = (),
-        change: "Mapping[str, Any] | None" = None,
+        before: Sequence[Mapping[str, Any]] = (),
+        change: Mapping[str, Any] | None = None,
         *,
         is_limited: bool = True,
-    ) -> "RecordingData":
+    ) -> RecordingData:
         """Return a recording of the program that ends in the request.
 
         Args:
@@ -81,11 +80,11 @@ class FailingProgram:
 
     def _events(
         self,
-        before: "Sequence[Mapping[str, Any]]",
-        change: "Mapping[str, Any]",
+        before: Sequence[Mapping[str, Any]],
+        change: Mapping[str, Any],
         *,
         is_limited: bool,
-    ) -> "tuple[pa.Table, int]":
+    ) -> tuple[pa.Table, int]:
         """Return the events of memory, and how many are of memory that existed before."""
         recording = self._moment.recording
         events = recording.tables[_EVENTS].slice(0, self._moment.row + 1)
@@ -109,10 +108,10 @@ class FailingProgram:
         return pa.concat_tables(parts).unify_dictionaries(), initial
 
 
-def _as_gpuvizs(events: "pa.Table", pools: "pa.Table") -> "dict[str, pa.Table]":
+def _as_gpuvizs(events: pa.Table, pools: pa.Table) -> dict[str, pa.Table]:
     """Return tables in which the pools of torch's allocator are those of one like it."""
 
-    def moved(table: "pa.Table", column: str, by: int) -> "pa.Table":
+    def moved(table: pa.Table, column: str, by: int) -> pa.Table:
         place = table.schema.get_field_index(column)
         field = table.schema.field(place)
         return table.set_column(place, field, numbers(plain(table[column]) - by, field.type))
@@ -124,6 +123,6 @@ def _as_gpuvizs(events: "pa.Table", pools: "pa.Table") -> "dict[str, pa.Table]":
     }
 
 
-def _device(device: int, capacity: int) -> "pa.Table":
+def _device(device: int, capacity: int) -> pa.Table:
     row = {"id": device, "name": "", "total_memory": capacity, "kind": "simulated", "uuid": ""}
     return pa.Table.from_pylist([row], schema=schemas()["devices"])

@@ -1,28 +1,25 @@
 """Replays of a program until a failed request, on a simulated device."""
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.analysis.device_replay import DeviceReplay
 from gpuviz.analysis.pools import are_of
 from gpuviz.analysis.statistics import statistics
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS
 from gpuviz.errors import GpuvizError
 from gpuviz.out_of_memory.allocator_actions import depends_on_waits, late_frees
 from gpuviz.out_of_memory.failing_program import FailingProgram
+from gpuviz.out_of_memory.moment import Moment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
     from gpuviz.out_of_memory.failures import OutOfMemory
-    from gpuviz.out_of_memory.moment import Moment
 
 _EVENTS = "memory_events"
 _LIMIT = "memory_limit"
@@ -47,7 +44,7 @@ class FailureReplay:
         limit: What the allocator may reserve; None if only the device limits it.
     """
 
-    def __init__(self, failed: "OutOfMemory", moment: "Moment") -> None:
+    def __init__(self, failed: "OutOfMemory", moment: Moment) -> None:
         self._failed, self._moment = failed, moment
         self._program = FailingProgram(failed, moment)
         self.settings = self._program.settings
@@ -74,9 +71,9 @@ class FailureReplay:
         self,
         *,
         capacity: int | None = None,
-        settings: "list[str] | None" = None,
-        before: "Sequence[Mapping[str, Any]]" = (),
-        change: "Mapping[str, Any] | None" = None,
+        settings: list[str] | None = None,
+        before: Sequence[Mapping[str, Any]] = (),
+        change: Mapping[str, Any] | None = None,
         is_limited: bool = True,
     ) -> bool:
         """Return whether the request succeeds, and no other one fails that did not before.
@@ -110,11 +107,11 @@ class FailureReplay:
         """Whether frees waited for other streams; other settings may complete them elsewhere."""
         return bool(late_frees(self._events_before).any())
 
-    def is_own(self, actions: tuple[str, ...]) -> "NDArray[Any]":
+    def is_own(self, actions: tuple[str, ...]) -> np.ndarray:
         """Return which events before the failure are such actions on its device."""
         events = self._moment.recording.tables[_EVENTS].slice(0, self._moment.row)
         is_action = np.isin(codes(events["action"], ACTIONS), list(map(ACTIONS.index, actions)))
-        own: NDArray[Any] = is_action & (plain(events["device"]) == self._failed.device)
+        own: np.ndarray = is_action & (plain(events["device"]) == self._failed.device)
         return own
 
     @cached_property
@@ -122,7 +119,7 @@ class FailureReplay:
         return depends_on_waits(self._events_before)
 
     @property
-    def _events_before(self) -> "pa.Table":
+    def _events_before(self) -> pa.Table:
         """The device's events before the failure."""
         events = self._moment.recording.tables[_EVENTS].slice(0, self._moment.row)
         return events.filter(plain(events["device"]) == self._failed.device)
@@ -157,7 +154,7 @@ class FailureReplay:
         return replay.operations.inferred_limit
 
     @staticmethod
-    def _replayed(program: "RecordingData", settings: list[str]) -> "RecordingData | None":
+    def _replayed(program: RecordingData, settings: list[str]) -> RecordingData | None:
         """Return the replay until the request; None if the recording cannot be replayed."""
         import gpuviz
 
@@ -167,7 +164,7 @@ class FailureReplay:
             return None
 
 
-def _succeeded(replayed: "RecordingData", earlier_failures: int) -> bool:
+def _succeeded(replayed: RecordingData, earlier_failures: int) -> bool:
     """Return whether the last request succeeds, and no other one fails that did not before."""
     is_failure = codes(replayed.tables[_EVENTS]["action"], ACTIONS) == ACTIONS.index("oom")
     is_served = len(is_failure) > 0 and not is_failure[-1]

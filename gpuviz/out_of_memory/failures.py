@@ -1,5 +1,6 @@
 """Failed requests for memory in a recording, each with its verdict."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from gpuviz.analysis.initial_state import initial_state
 from gpuviz.analysis.pools import TORCH_OWNER, WITHOUT_SEGMENTS
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS
 from gpuviz.out_of_memory.cached_memory import FreeMemory, Layout, Obstacle
 from gpuviz.out_of_memory.moment import Moment
@@ -22,10 +24,7 @@ from gpuviz.out_of_memory.verdict import (
 from gpuviz.out_of_memory.verdict_text import explanation, summary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from gpuviz._core import MemoryState
-    from gpuviz.data.recording_data import RecordingData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,24 +111,24 @@ class OutOfMemory:
         return explanation(self)
 
 
-def out_of_memory(recording: "RecordingData") -> tuple[OutOfMemory, ...]:
+def out_of_memory(recording: RecordingData) -> tuple[OutOfMemory, ...]:
     """Return the requests that failed, in the order of the recording's events."""
     return _failures_at(recording, failed_rows(recording))
 
 
-def last_failure(recording: "RecordingData") -> OutOfMemory:
+def last_failure(recording: RecordingData) -> OutOfMemory:
     """Return the last request that failed; there must be one."""
     return _failures_at(recording, failed_rows(recording)[-1:])[0]
 
 
-def first_failure(recording: "RecordingData", device: int) -> OutOfMemory | None:
+def first_failure(recording: RecordingData, device: int) -> OutOfMemory | None:
     """Return the first request that failed on a device, if there is a verdict on any."""
     devices = plain(recording.tables["memory_events"]["device"])
     rows = [row for row in failed_rows(recording) if devices[row] == device]
     return next(iter(_failures_at(recording, rows[:1])), None)
 
 
-def _failures_at(recording: "RecordingData", rows: list[int]) -> tuple[OutOfMemory, ...]:
+def _failures_at(recording: RecordingData, rows: list[int]) -> tuple[OutOfMemory, ...]:
     state = initial_state(recording)
     done = recording.manifest.initial_events
     names, found = PoolNames(recording), []
@@ -140,7 +139,7 @@ def _failures_at(recording: "RecordingData", rows: list[int]) -> tuple[OutOfMemo
     return tuple(found)
 
 
-def failed_rows(recording: "RecordingData") -> list[int]:
+def failed_rows(recording: RecordingData) -> list[int]:
     """Return the rows of ``memory_events`` that are failed requests, ascending.
 
     Those of allocators whose segments are not recorded are left out: there is no verdict on them.
@@ -152,7 +151,7 @@ def failed_rows(recording: "RecordingData") -> list[int]:
 
 
 def _failure(
-    recording: "RecordingData",
+    recording: RecordingData,
     state: "MemoryState",
     row: int,
     names: PoolNames,
@@ -201,7 +200,7 @@ def _other_memory(details: RequestDetails, *layouts: Layout) -> int | None:
 
 
 def _request(
-    event: "Mapping[str, Any]",
+    event: Mapping[str, Any],
     details: RequestDetails,
     layout: Layout,
     beside: Layout,

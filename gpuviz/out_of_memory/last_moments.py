@@ -1,7 +1,6 @@
 """A recording reduced to the state at one event and what happened just before."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -9,13 +8,9 @@ import pyarrow as pa
 from gpuviz.analysis.initial_events import initial_events
 from gpuviz.analysis.initial_state import initial_state
 from gpuviz.data.columns import plain
-from gpuviz.data.tables import ACTIVITY_TABLES, REFERENCES
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.tables import ACTIVITY_TABLES, REFERENCES, Tables
 from gpuviz.quantities import format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gpuviz.data.recording_data import RecordingData
 
 EVENTS = "memory_events"
 MOST_ROWS = 20_000
@@ -23,9 +18,7 @@ MOST_ROWS = 20_000
 _NAMED_BY_OTHERS = ("stacks", "frames", "launch_configurations")
 
 
-def last_moments(
-    recording: "RecordingData", row: int, most_rows: int = MOST_ROWS
-) -> "RecordingData":
+def last_moments(recording: RecordingData, row: int, most_rows: int = MOST_ROWS) -> RecordingData:
     """Return a recording that ends with a row of ``memory_events``.
 
     Args:
@@ -59,7 +52,7 @@ def last_moments(
     return type(recording)(tables, replace(manifest, events=tables[EVENTS].num_rows))
 
 
-def _note(recording: "RecordingData", first: int, row: int) -> str:
+def _note(recording: RecordingData, first: int, row: int) -> str:
     note = "The recording ends at the failed request for memory."
     initial = recording.manifest.initial_events
     if first == initial:
@@ -70,7 +63,7 @@ def _note(recording: "RecordingData", first: int, row: int) -> str:
     )
 
 
-def _from(recording: "RecordingData", first: int, end: int) -> "tuple[pa.Table, int]":
+def _from(recording: RecordingData, first: int, end: int) -> tuple[pa.Table, int]:
     state = initial_state(recording)
     state.apply(recording.memory_columns, recording.manifest.initial_events, first)
     before = initial_events(state)
@@ -78,15 +71,13 @@ def _from(recording: "RecordingData", first: int, end: int) -> "tuple[pa.Table, 
     return pa.concat_tables([before, kept]).unify_dictionaries(), before.num_rows
 
 
-def _newest(table: "pa.Table", end: int, most_rows: int) -> "pa.Table":
+def _newest(table: pa.Table, end: int, most_rows: int) -> pa.Table:
     if "time" in table.schema.names:
         table = table.filter(plain(table["time"]) <= end)
     return table.slice(max(0, table.num_rows - most_rows))
 
 
-def _calls(
-    recording: "RecordingData", tables: "Mapping[str, pa.Table]", end: int, most_rows: int
-) -> "pa.Table":
+def _calls(recording: RecordingData, tables: Tables, end: int, most_rows: int) -> pa.Table:
     """Return the newest calls, and those of the activities and waits in ``tables``."""
     calls = recording.tables["api_calls"]
     users = [tables[name]["correlation"] for name in ("activities", "synchronizations")]
@@ -97,7 +88,7 @@ def _calls(
     return calls.filter(chosen & before)
 
 
-def _without_unnamed(tables: "dict[str, pa.Table]") -> "dict[str, pa.Table]":
+def _without_unnamed(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
     """Return the tables without call stacks, frames and launches that no row refers to."""
     import pyarrow.compute as pc
 

@@ -1,20 +1,18 @@
 """What would have let a failed request succeed, in sentences."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import named
 from gpuviz.analysis.allocator_settings import EXPANDABLE, known_settings, line_to_use
 from gpuviz.analysis.pools import cache_of
-from gpuviz.data.manifest import TORCH_ALLOCATOR
+from gpuviz.data.manifest import TORCH_ALLOCATOR, Manifest
+from gpuviz.out_of_memory.cached_memory import Obstacle
 from gpuviz.out_of_memory.request import manifest_of
 from gpuviz.out_of_memory.trials import OWN_SEGMENT, ROUNDING, Trials
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.data.manifest import Manifest
-    from gpuviz.out_of_memory.cached_memory import Obstacle
     from gpuviz.out_of_memory.failures import OutOfMemory
 
 
@@ -63,7 +61,7 @@ def remedies(failed: "OutOfMemory") -> tuple[str, ...]:
     return (*found, *_GENERAL.get(failed.verdict, _GENERAL["full"]))
 
 
-def _certain(failed: "OutOfMemory") -> "Iterator[str]":
+def _certain(failed: "OutOfMemory") -> Iterator[str]:
     """Yield the remedies that follow from the verdict's own numbers."""
     if failed.verdict != "pending_frees":
         return
@@ -83,7 +81,7 @@ def _certain(failed: "OutOfMemory") -> "Iterator[str]":
         )
 
 
-def _checked(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
+def _checked(failed: "OutOfMemory", trials: Trials) -> Iterator[str]:
     """Yield the remedies with which the request succeeds in a replay."""
     is_torch = _manifest(failed).allocator_name == TORCH_ALLOCATOR
     module = "torch.cuda" if is_torch else "gpuviz"
@@ -106,11 +104,11 @@ def _checked(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
         )
 
 
-def _manifest(failed: "OutOfMemory") -> "Manifest":
+def _manifest(failed: "OutOfMemory") -> Manifest:
     return manifest_of(failed.moment.recording, failed.pool)
 
 
-def _settings(failed: "OutOfMemory", trials: Trials, module: str) -> "Iterator[str]":
+def _settings(failed: "OutOfMemory", trials: Trials, module: str) -> Iterator[str]:
     """Yield the limits, settings and sizes without or with which it succeeds."""
     manifest = _manifest(failed)
     lifted = f"{module}.set_per_process_memory_fraction(1.0)"
@@ -137,7 +135,7 @@ def _settings(failed: "OutOfMemory", trials: Trials, module: str) -> "Iterator[s
         yield f"With {how} at the start of the program {succeeds}."
 
 
-def _freeing(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
+def _freeing(failed: "OutOfMemory", trials: Trials) -> Iterator[str]:
     if trials.without_obstacle() and failed.obstacle is not None:
         yield (
             f"Freeing {_live(failed.obstacle)} between free blocks of this pool and stream makes "
@@ -161,5 +159,5 @@ def _freeing(failed: "OutOfMemory", trials: Trials) -> "Iterator[str]":
         )
 
 
-def _live(blocks: "Obstacle") -> str:
+def _live(blocks: Obstacle) -> str:
     return f"{format_counted(blocks.blocks, 'live block')} ({format_bytes(blocks.bytes)})"

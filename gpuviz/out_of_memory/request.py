@@ -8,10 +8,10 @@ from gpuviz.analysis.pools import TORCH_OWNER
 from gpuviz.analysis.stream_names import stream_names
 from gpuviz.analysis.torch_alone import of_torch_alone
 from gpuviz.data.manifest import NOT_LIMITED, TORCH_ALLOCATOR, UNKNOWN, Manifest
+from gpuviz.data.recording_data import RecordingData
 
 if TYPE_CHECKING:
     from gpuviz._core import AllocatorSettings
-    from gpuviz.data.recording_data import RecordingData
 
 # Pages of expandable segments for requests of at most 1 MiB.
 _MOST_SMALL, _SMALL_PAGE = 1 << 20, 2 << 20
@@ -31,7 +31,7 @@ class RequestDetails:
         other_processes: Memory of other processes; None if unknown.
     """
 
-    def __init__(self, recording: "RecordingData", event: Mapping[str, Any]) -> None:
+    def __init__(self, recording: RecordingData, event: Mapping[str, Any]) -> None:
         manifest, own = recording.manifest, manifest_of(recording, event["pool"])
         self._details = manifest.failures.get(failure_key(event["device"], event["time"]), {})
         self.device_total = self._details.get("device_total") or _total(recording, event["device"])
@@ -47,7 +47,7 @@ class RequestDetails:
         others = self._details.get("other_processes", UNKNOWN)
         self.other_processes = None if others == UNKNOWN else others
 
-    def _device_free(self, recording: "RecordingData", event: Mapping[str, Any]) -> int | None:
+    def _device_free(self, recording: RecordingData, event: Mapping[str, Any]) -> int | None:
         free = self._details.get("device_free", UNKNOWN)
         if free != UNKNOWN:
             return int(free)
@@ -58,7 +58,7 @@ class RequestDetails:
         return None if used is None or not self.device_total else self.device_total - used
 
 
-def manifest_of(recording: "RecordingData", pool: int) -> Manifest:
+def manifest_of(recording: RecordingData, pool: int) -> Manifest:
     """Return a recording's manifest as if a pool's allocator were the only one.
 
     Torch's own allocator may be recorded beside another one, which the manifest describes.
@@ -75,7 +75,7 @@ def failure_key(device: int, time_ns: int) -> str:
 class PoolNames:
     """Names of a recording's pools and streams, as a user knows them."""
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: RecordingData) -> None:
         self._streams = stream_names(recording)
         self._is_observed = recording.manifest.allocator == "observe"
 
@@ -109,12 +109,12 @@ def _mapped_size(size: int, settings: "AllocatorSettings") -> int:
     return -(-size // page) * page
 
 
-def _total(recording: "RecordingData", device: int) -> int:
+def _total(recording: RecordingData, device: int) -> int:
     rows = recording.tables["devices"].to_pylist()
     return max((row["total_memory"] for row in rows if row["id"] == device), default=0)
 
 
-def _last_sample(recording: "RecordingData", device: int, time_ns: int) -> int | None:
+def _last_sample(recording: RecordingData, device: int, time_ns: int) -> int | None:
     samples = recording.tables["device_memory"].to_pylist()
     seen = [row["used"] for row in samples if row["device"] == device and row["time"] <= time_ns]
     return seen[-1] if seen else None

@@ -1,16 +1,10 @@
 """The streams that an allocator takes for one, because they had the same handle in turn."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.data.columns import plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.stream_handle import NO_HANDLE
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 
 class StreamHandles:
@@ -25,7 +19,7 @@ class StreamHandles:
         time_ns: When.
     """
 
-    def __init__(self, recording: "RecordingData", stream: int, time_ns: int) -> None:
+    def __init__(self, recording: RecordingData, stream: int, time_ns: int) -> None:
         streams = recording.tables["streams"]
         names = ("id", "device", "handle", "created", "destroyed")
         ids, devices, handles, created, destroyed = (plain(streams[name]) for name in names)
@@ -39,7 +33,7 @@ class StreamHandles:
         }
         self._destroyed = set(ids[(destroyed >= 0) & (destroyed <= time_ns)].tolist())
 
-    def holders(self, streams: "NDArray[Any]") -> "NDArray[Any]":
+    def holders(self, streams: np.ndarray) -> np.ndarray:
         """Return the last stream that had the handle of each stream, by ids of ``streams``."""
         distinct, place = np.unique(streams, return_inverse=True)
         found = [self._holder.get(each, each) for each in distinct.tolist()]

@@ -1,20 +1,19 @@
 """Changes of one circumstance with which a failed request would have succeeded."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.allocator_settings import EXPANDABLE
 from gpuviz.data.columns import plain
+from gpuviz.out_of_memory.cached_memory import Obstacle
 from gpuviz.out_of_memory.failure_replay import FailureReplay
+from gpuviz.out_of_memory.moment import Moment
 from gpuviz.out_of_memory.unused_arrays import longest_unused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.out_of_memory.cached_memory import Obstacle
     from gpuviz.out_of_memory.failures import OutOfMemory
-    from gpuviz.out_of_memory.moment import Moment
 
 _EVENTS = "memory_events"
 _SPLITS = ("max_split_size_mb", "max_non_split_rounding_mb")
@@ -37,7 +36,7 @@ class Trials:
         moment: Its place in the recording.
     """
 
-    def __init__(self, failed: "OutOfMemory", moment: "Moment") -> None:
+    def __init__(self, failed: "OutOfMemory", moment: Moment) -> None:
         self._failed, self._moment = failed, moment
         self._replay = FailureReplay(failed, moment)
 
@@ -79,7 +78,7 @@ class Trials:
         released = self._failed.cached_beside
         return released > 0 and self._replay.succeeds(capacity=self._replay.capacity(released))
 
-    def places(self) -> "Iterator[str]":
+    def places(self) -> Iterator[str]:
         """Yield the names of other pools and streams in which it succeeds, and can be made."""
         failed = self._failed
         own = (failed.pool, failed.stream)
@@ -111,7 +110,7 @@ class Trials:
         is_between = _SHARED_SEGMENT < self._failed.size < OWN_SEGMENT
         return is_between and self._replay.succeeds(change=change)
 
-    def without_unused(self) -> "Obstacle | None":
+    def without_unused(self) -> Obstacle | None:
         """Return the live arrays, unused for longest, without which it succeeds; None without."""
         if not self._replay.reproduces_the_failure:
             return None
@@ -132,12 +131,12 @@ class Trials:
                 return size
         return 0
 
-    def _without(self, found: "Obstacle | None") -> bool:
+    def _without(self, found: Obstacle | None) -> bool:
         """Return whether it succeeds after fewer live bytes than those of the request are freed."""
         is_less = found is not None and 0 < found.bytes < self._failed.size
         return is_less and found is not None and self._after_frees(found)
 
-    def _after_frees(self, found: "Obstacle") -> bool:
+    def _after_frees(self, found: Obstacle) -> bool:
         """Return whether it succeeds after some live blocks are freed."""
         failed = self._failed
         places = found.places or ((failed.pool, failed.stream),) * len(found.addresses)
@@ -171,7 +170,7 @@ class Trials:
         return set(addresses)
 
 
-def few_pins(failed: "OutOfMemory") -> "Obstacle | None":
+def few_pins(failed: "OutOfMemory") -> Obstacle | None:
     """Return a failure's pins if they are few bytes, and fewer than those between free memory."""
     pins, obstacle = failed.pins, failed.obstacle
     if pins is None or pins.bytes > _MOST_PINNED * failed.size:

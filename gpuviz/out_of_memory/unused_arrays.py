@@ -1,26 +1,22 @@
 """The live arrays of a failed request that nothing has used for longest."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
 from gpuviz.analysis.pools import are_of
 from gpuviz.analysis.touches import touches
 from gpuviz.data.columns import plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.out_of_memory.cached_memory import Obstacle, obstacle_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.data.recording_data import RecordingData
 
 # Freeing more than this, as a multiple of the request, is another program.
 _MOST = 2
 
 
 def longest_unused(
-    recording: "RecordingData", row: int, size: int, *, of_torch: bool
-) -> "Iterator[Obstacle]":
+    recording: RecordingData, row: int, size: int, *, of_torch: bool
+) -> Iterator[Obstacle]:
     """Yield sets of live arrays of an allocator, those first that were not used for longest.
 
     Each set has at least the bytes of the request, and is larger than the one before. None if it is

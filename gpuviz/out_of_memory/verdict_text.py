@@ -1,15 +1,14 @@
 """Text of a verdict: the reason and the numbers, in sentences."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.pools import cache_of
+from gpuviz.out_of_memory.cached_memory import FreeMemory
 from gpuviz.out_of_memory.remedies import remedies
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gpuviz.out_of_memory.cached_memory import FreeMemory
     from gpuviz.out_of_memory.failures import OutOfMemory
 
 
@@ -118,7 +117,7 @@ def _pending_frees(failed: "OutOfMemory") -> str:
     )
 
 
-def place_name(free: "FreeMemory") -> str:
+def place_name(free: FreeMemory) -> str:
     """Return the name of a pool and stream, with a mark if the stream is destroyed."""
     return f"{free.name} (destroyed)" if free.is_destroyed else free.name
 

@@ -1,19 +1,16 @@
 """Variable names of the arrays in blocks of memory."""
 
 import sys
-from typing import TYPE_CHECKING
 
 from gpuviz.analysis.initial_state import ALLOCATED
 from gpuviz.analysis.state import state_at
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 _MOST_BLOCKS = 5000
 MOST_NAMES = 6
 
 
-def names_by_stack(recording: "RecordingData", device: int) -> dict[int, tuple[str, ...]]:
+def names_by_stack(recording: RecordingData, device: int) -> dict[int, tuple[str, ...]]:
     """Return the names of arrays in the largest live blocks, by the stack that allocated them.
 
     Only the program's main module is searched, not the local variables of its functions: up to

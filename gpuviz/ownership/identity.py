@@ -40,7 +40,7 @@ def owner_mark(path: Iterable[Any]) -> Any:
     return next((each for each in reversed(objects) if _weak(each) is not None), objects[-1])
 
 
-def _weak(value: Any) -> "weakref.ref[Any] | None":
+def _weak(value: Any) -> weakref.ref[Any] | None:
     try:
         return weakref.ref(value)
     except TypeError:

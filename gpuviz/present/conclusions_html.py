@@ -1,5 +1,6 @@
 """Conclusions as HTML for a notebook."""
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpuviz.conclusions.item import Item
@@ -8,8 +9,6 @@ from gpuviz.present.markup import part
 from gpuviz.quantities import format_counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from markupsafe import Markup
 
     from gpuviz.advice.finding import Finding
@@ -20,7 +19,7 @@ MOST_IN_NOTEBOOK = 3
 def notebook_list(
     found: "Sequence[Finding]",
     heading: str = "",
-    notes: "Iterable[str]" = (),
+    notes: Iterable[str] = (),
     *,
     has_charts: bool = False,
 ) -> "Markup":

@@ -12,13 +12,11 @@ from markupsafe import Markup, escape
 
 from gpuviz.conclusions.item import AT_ONCE, FIRST
 from gpuviz.data.escaping import as_unicode
-from gpuviz.present.section import of_line
+from gpuviz.present.section import Part, Section, of_line
 from gpuviz.quantities import format_counted
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-    from gpuviz.present.section import Part, Section
 
 _CODE = re.compile("`([^`]+)`")
 # Inline, because JupyterLab removes style elements from untrusted notebooks.
@@ -115,14 +113,14 @@ def _finalized(value: Any) -> Any:
     return as_unicode(value) if isinstance(value, str) else value
 
 
-def section_html(section: "Section", device: int) -> Markup:
+def section_html(section: Section, device: int) -> Markup:
     """Return a section of a page, with a name to which links lead; without title only its parts."""
     if not section.title:
         return parts_html(section.parts, "h4")
     return part("section", section, f"{section.name}-{device}")
 
 
-def parts_html(parts: "Iterable[Part]", heading: str) -> Markup:
+def parts_html(parts: Iterable[Part], heading: str) -> Markup:
     """Return parts of a page, whose headings have an element's name."""
     return part("parts", list(parts), heading)
 
@@ -133,7 +131,7 @@ def with_code(text: str) -> Markup:
 
 
 def inline_table(
-    headings: Sequence[str], rows: "Iterable[Iterable[str | Cell]]", styles: Sequence[str]
+    headings: Sequence[str], rows: Iterable[Iterable[str | Cell]], styles: Sequence[str]
 ) -> Markup:
     """Return a table for a notebook, with a style for each column."""
     return part("table", headings, list(map(tuple, rows)), styles)

@@ -4,32 +4,29 @@
 HTML. A text in them is literal, but what is between backquotes is code.
 """
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from gpuviz.conclusions.headline_number import Number
+from gpuviz.conclusions.item import Item
 from gpuviz.data.call_stacks import short_site
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from gpuviz.conclusions.headline_number import Number
-    from gpuviz.conclusions.item import Item
-
-    Kind = Literal[
-        "device",
-        "figures",
-        "first",
-        "text",
-        "hint",
-        "heading",
-        "table",
-        "facts",
-        "numbers",
-        "findings",
-        "hazards",
-        "items",
-    ]
+Kind = Literal[
+    "device",
+    "figures",
+    "first",
+    "text",
+    "hint",
+    "heading",
+    "table",
+    "facts",
+    "numbers",
+    "findings",
+    "hazards",
+    "items",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +94,11 @@ class Part:
         items: Of a list of conclusions.
     """
 
-    kind: "Kind"
+    kind: Kind
     rows: tuple[Row, ...] = ()
     label: str = ""
     headings: tuple[str, ...] = ()
-    items: "tuple[Item, ...]" = ()
+    items: tuple[Item, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,42 +133,40 @@ def hint(sentence: str) -> Part:
     return Part("hint", (Row((Cell(sentence),)),))
 
 
-def heading(title: str, kind: 'Literal["heading", "device"]' = "heading") -> Part:
+def heading(title: str, kind: Literal["heading", "device"] = "heading") -> Part:
     """Return a heading within a section, or that of all about a device."""
     return Part(kind, (Row((Cell(title),)),))
 
 
-def table(
-    label: str, headings: "Iterable[str]", rows: "Iterable[Row | Iterable[str | Cell]]"
-) -> Part:
+def table(label: str, headings: Iterable[str], rows: Iterable[Row | Iterable[str | Cell]]) -> Part:
     """Return a table of rows, or of their cells."""
     body = tuple(map(_row, rows))
     bars = ["Bar"] if any(row.bar is not None for row in body) else []
     return Part("table", body, label, (*headings, *bars))
 
 
-def facts(found: "Mapping[str, str | Cell]") -> Part:
+def facts(found: Mapping[str, str | Cell]) -> Part:
     """Return facts by name, without those that are empty."""
     return Part("facts", tuple(_row((name, fact)) for name, fact in found.items() if fact))
 
 
-def numbers(found: "Iterable[Number]", kind: 'Literal["numbers", "figures"]' = "numbers") -> Part:
+def numbers(found: Iterable[Number], kind: Literal["numbers", "figures"] = "numbers") -> Part:
     """Return numbers with their names and details; figures lead to what they are about."""
     return Part(kind, tuple(map(_number, found)))
 
 
-def items(lines: "Iterable[Cell | Row]") -> Part:
+def items(lines: Iterable[Cell | Row]) -> Part:
     """Return a list of lines, each with what is below it."""
     return Part("items", tuple(each if isinstance(each, Row) else Row((each,)) for each in lines))
 
 
-def _row(row: "Row | Iterable[str | Cell]") -> Row:
+def _row(row: Row | Iterable[str | Cell]) -> Row:
     if isinstance(row, Row):
         return row
     return Row(tuple(Cell(each) if isinstance(each, str) else each for each in row))
 
 
-def _number(number: "Number") -> Row:
+def _number(number: Number) -> Row:
     cells = (Cell(number.name, hover=number.definition), Cell(number.value), Cell(number.detail))
     return Row(cells, number.window, number.tab)
 
@@ -196,7 +191,7 @@ def of_share(share: float | None) -> Cell:
     return _of(share, format_share)
 
 
-def _of(value: "float | None", form: "Callable[[Any], str]", hover: str = "") -> Cell:
+def _of(value: float | None, form: Callable[[Any], str], hover: str = "") -> Cell:
     return Cell() if value is None else Cell(form(value), value, hover=hover)
 
 

@@ -1,24 +1,21 @@
 """Sections of a page as the table from which a browser draws them."""
 
+from collections.abc import Iterable, Iterator
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.escaping import as_unicode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from gpuviz.present.section import Cell, Part, Row, Section
+from gpuviz.present.section import Cell, Part, Row, Section
 
 # What belongs to the whole recording.
 ANY_DEVICE = -1
 _NOWHERE = (-1, -1)
 
 
-def section_table(by_device: "Iterable[tuple[int, Iterable[Section]]]") -> pa.Table:
+def section_table(by_device: Iterable[tuple[int, Iterable[Section]]]) -> pa.Table:
     """Return the sections about each device, in their order, as the table ``sections``."""
     rows = [
         {"device": device, "section": section.name, "title": section.tab} | line
@@ -30,7 +27,7 @@ def section_table(by_device: "Iterable[tuple[int, Iterable[Section]]]") -> pa.Ta
     return pa.Table.from_pylist(rows, schemas()["sections"])
 
 
-def _lines(part: "Part") -> "Iterator[dict[str, Any]]":
+def _lines(part: Part) -> Iterator[dict[str, Any]]:
     """Yield the headings of a table, or where a list is; then each row, and what is below it."""
     if part.kind == "table":
         headings = [as_unicode(each) for each in part.headings]
@@ -43,7 +40,7 @@ def _lines(part: "Part") -> "Iterator[dict[str, Any]]":
             yield _line("more", row.more)
 
 
-def _line(kind: str, cells: "tuple[Cell, ...]", row: "Row | None" = None) -> dict[str, Any]:
+def _line(kind: str, cells: tuple[Cell, ...], row: Row | None = None) -> dict[str, Any]:
     begin, end = (row and row.window) or _NOWHERE
     bar = row and row.bar
     return {

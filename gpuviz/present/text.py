@@ -1,26 +1,22 @@
 """Conclusions and hazards as text of a terminal."""
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.processes import device_names
 from gpuviz.conclusions.wording import nothing_found, sentences, unknown
+from gpuviz.data.recording_data import RecordingData
+from gpuviz.hazards.hazard import Hazard, HazardOperation
 from gpuviz.hazards.known import unknown as unknown_hazards
-from gpuviz.hazards.one_change import of_one_change
+from gpuviz.hazards.one_change import HazardsOfOneChange, of_one_change
 from gpuviz.hazards.text import NOTHING_FOUND, done, place, title
 from gpuviz.quantities import format_counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from gpuviz.advice.finding import Finding
-    from gpuviz.data.recording_data import RecordingData
-    from gpuviz.hazards.hazard import Hazard, HazardOperation
-    from gpuviz.hazards.one_change import HazardsOfOneChange
 
 
-def conclusions_text(
-    recording: "RecordingData", found: "Sequence[Finding]", most: int | None
-) -> str:
+def conclusions_text(recording: RecordingData, found: "Sequence[Finding]", most: int | None) -> str:
     """Return conclusions as text, in their order, and what was not looked at.
 
     Args:
@@ -61,7 +57,7 @@ def findings_text(found: "Sequence[Finding]") -> str:
     return "\n\n".join(numbered) or nothing_found(found)
 
 
-def hazards_text(recording: "RecordingData", found: "Sequence[Hazard]") -> str:
+def hazards_text(recording: RecordingData, found: Sequence[Hazard]) -> str:
     """Return hazards as text, or why there are none."""
     if not found:
         return unknown_hazards(recording) or NOTHING_FOUND
@@ -72,7 +68,7 @@ def hazards_text(recording: "RecordingData", found: "Sequence[Hazard]") -> str:
     )
 
 
-def _hazards(number: int, hazards: "HazardsOfOneChange", device: str) -> "Iterator[str]":
+def _hazards(number: int, hazards: HazardsOfOneChange, device: str) -> Iterator[str]:
     hazard, *others = hazards.hazards
     yield f"{number}. {title(hazard)}"
     if device:
@@ -95,7 +91,7 @@ def _hazards(number: int, hazards: "HazardsOfOneChange", device: str) -> "Iterat
         yield f"      {each.kind}, {each.tier}: {first} and {second}"
 
 
-def _operation(rank: str, hazard: "Hazard", operation: "HazardOperation") -> "Iterator[str]":
+def _operation(rank: str, hazard: Hazard, operation: HazardOperation) -> Iterator[str]:
     yield f"   {rank} {done(hazard, operation)}, {place(hazard, operation)}"
     if operation.source:
         yield f"          {operation.source}"

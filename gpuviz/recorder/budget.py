@@ -2,15 +2,14 @@
 
 import re
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gpuviz.quantities import format_counted, format_duration
+from gpuviz.recorder.tracer import PausingTracer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from gpuviz import _core
-    from gpuviz.recorder.tracer import PausingTracer
 
 # The shortest window: iterations of most programs are shorter.
 WINDOW_NS = 1_000_000_000
@@ -84,7 +83,7 @@ class BudgetTracing:
         share: The share of the program's time that it may cost.
     """
 
-    def __init__(self, tracer: "PausingTracer", share: float) -> None:
+    def __init__(self, tracer: PausingTracer, share: float) -> None:
         self._tracer = tracer
         self._share = share
         self._windows = Windows(share)
@@ -149,7 +148,7 @@ class BudgetTracing:
         return self._tracer.is_active
 
     @property
-    def costs(self) -> "Mapping[str, tuple[int, int]]":
+    def costs(self) -> Mapping[str, tuple[int, int]]:
         """What recording costs a call."""
         return self._tracer.costs
 

@@ -4,16 +4,13 @@ import json
 import logging
 import re
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING
 
 from gpuviz import _core
 from gpuviz.messages import log
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 Costs = dict[str, tuple[int, int]]
 
@@ -40,7 +37,7 @@ _WORD = re.compile(r"(\w+)\s")
 _known: dict[str, Costs] = {}
 
 
-def tracing_costs(library: str) -> "Mapping[str, tuple[int, int]]":
+def tracing_costs(library: str) -> Mapping[str, tuple[int, int]]:
     """Return what CUPTI costs a call of each kind, in ns: the least and the most.
 
     Measured in the current context of this thread, once per process, in about a tenth of a second;
@@ -58,7 +55,7 @@ def tracing_costs(library: str) -> "Mapping[str, tuple[int, int]]":
     return _known[library]
 
 
-def known_costs(library: str) -> "Mapping[str, tuple[int, int]]":
+def known_costs(library: str) -> Mapping[str, tuple[int, int]]:
     """Return what `tracing_costs` has measured in this process."""
     return _known.get(library, {})
 
@@ -124,12 +121,12 @@ class _Measured:
         graph: The time of a graph on the GPU, in ns.
     """
 
-    times: "tuple[Sequence[float], Sequence[float]]"
+    times: tuple[Sequence[float], Sequence[float]]
     launched: tuple[int, int]
     graph: int
 
 
-def _graph_gap(plain: "Sequence[_Measured]", traced: "Sequence[_Measured]") -> int:
+def _graph_gap(plain: Sequence[_Measured], traced: Sequence[_Measured]) -> int:
     """Return how much later CUPTI lets a kernel of a graph begin after the one before, in ns."""
     before, during = (median(each.graph for each in measured) for measured in (plain, traced))
     gaps = _core.CalibrationCalls.long_graph_nodes - 1

@@ -4,18 +4,14 @@ import logging
 import os
 import time
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpuviz import _core
 from gpuviz.messages import log
 from gpuviz.recorder.calibration import QUERY, known_costs, tracing_costs
 from gpuviz.recorder.cupti_library import find_cupti, loaded_libraries
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gpuviz.recorder.tracer import TracerOptions
+from gpuviz.recorder.tracer import TracerOptions
 
 _SANITIZER = "libsanitizer-collection.so"
 _INJECTION_VARIABLES = ("NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH")
@@ -40,7 +36,7 @@ class CuptiTracing:
         options: What to record.
     """
 
-    def __init__(self, cuda_major: int, options: "TracerOptions") -> None:
+    def __init__(self, cuda_major: int, options: TracerOptions) -> None:
         self._cuda_major = cuda_major
         self._options = options
         self._tracer: _core.CuptiTracer | None = None
@@ -69,7 +65,7 @@ class CuptiTracing:
             if self._tracer.calls >= _FEWEST_CALLS:
                 self.costs = self._measured(self._tracer)
 
-    def _measured(self, tracer: _core.CuptiTracer) -> "Mapping[str, tuple[int, int]]":
+    def _measured(self, tracer: _core.CuptiTracer) -> Mapping[str, tuple[int, int]]:
         costs = dict(tracing_costs(self._library))
         if QUERY in costs:
             share = tracer.other_calls / max(tracer.calls, 1)

@@ -1,10 +1,7 @@
 """Steps that end a recording, which an interruption only delays."""
 
 from collections import deque
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 
 class Ending:
@@ -17,7 +14,7 @@ class Ending:
         steps: Functions that may be called again after an interruption.
     """
 
-    def __init__(self, *steps: "Callable[[], object]") -> None:
+    def __init__(self, *steps: Callable[[], object]) -> None:
         self._left = deque(steps)
 
     @property

@@ -7,15 +7,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from gpuviz.data.derived import OF_ROWS
 from gpuviz.data.derived import schemas as derived_schemas
+from gpuviz.data.tables import Tables
 from gpuviz.recorder.feed_streams import derived_stream, split, streams
 from gpuviz.recorder.live_classification import LiveClassification
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # Interval of messages without rows, which keep the listeners' time axis current.
 SILENCE_S = 0.9
@@ -43,7 +42,7 @@ class FeedMessage:
     """
 
     number: int
-    tables: "tuple[tuple[str, bytes], ...]"
+    tables: tuple[tuple[str, bytes], ...]
     part: int
     parts: int
     recording: bool
@@ -58,7 +57,7 @@ class FeedMessage:
 
 
 Listener = Callable[[FeedMessage], None]
-Contents = Callable[[], "tuple[Mapping[str, pa.Table], int]"]
+Contents = Callable[[], "tuple[Tables, int]"]
 
 
 class Feed:
@@ -107,7 +106,7 @@ class Feed:
         """Number of listeners."""
         return len(self._listeners)
 
-    def take(self, table: str, batch: "pa.RecordBatch") -> None:
+    def take(self, table: str, batch: pa.RecordBatch) -> None:
         """Add rows that have just been stored."""
         with self.lock:
             if self._is_torn:
@@ -119,7 +118,7 @@ class Feed:
                 else:
                     self._forget()
 
-    def take_concluded(self, name: str, table: "pa.Table") -> None:
+    def take_concluded(self, name: str, table: pa.Table) -> None:
         """Add rows that follow from those stored so far."""
         with self.lock:
             if self._listeners and not self._is_torn:
@@ -150,7 +149,7 @@ class Feed:
         with self._changing():
             self._restart()
 
-    def close(self, concluded: "Callable[[], Mapping[str, pa.Table]]" = dict) -> None:
+    def close(self, concluded: Callable[[], Tables] = dict) -> None:
         """Send the last message, and remove all listeners.
 
         Args:
@@ -213,7 +212,7 @@ class Feed:
         return unsubscribe
 
     @contextmanager
-    def _changing(self) -> "Iterator[bool]":
+    def _changing(self) -> Iterator[bool]:
         """Hold the lock; yield whether an earlier change did not complete."""
         with self.lock:
             was_torn, self._is_torn = self._is_torn, True
@@ -247,7 +246,7 @@ class Feed:
         if derived is not None:
             self._publish(derived, from_ns)
 
-    def _publish(self, derived: "Mapping[str, pa.Table]", from_ns: int = 0) -> None:
+    def _publish(self, derived: Tables, from_ns: int = 0) -> None:
         self._number += 1
         self._published_s = time.monotonic()
         rows = [
@@ -273,7 +272,7 @@ class Feed:
             except Exception:  # noqa: BLE001 - the recording and the other listeners continue
                 self._listeners.pop(key, None)
 
-    def _missed(self, since: int) -> "Iterator[FeedMessage]":
+    def _missed(self, since: int) -> Iterator[FeedMessage]:
         if since == self._number:
             yield self._message(())
         elif any(message.number == since + 1 for message in self._recent):
@@ -281,7 +280,7 @@ class Feed:
         else:
             yield from self._snapshot()
 
-    def _snapshot(self) -> "Iterator[FeedMessage]":
+    def _snapshot(self) -> Iterator[FeedMessage]:
         tables, initial_events = self._contents()
         if not tables.keys() >= derived_schemas().keys():
             known = self._classification
@@ -294,11 +293,11 @@ class Feed:
 
     def _message(
         self,
-        tables: "tuple[tuple[str, bytes], ...]",
+        tables: tuple[tuple[str, bytes], ...],
         part: int = 0,
         parts: int = 0,
         initial_events: int = 0,
-        replace_from_ns: "Mapping[str, int] | None" = None,
+        replace_from_ns: Mapping[str, int] | None = None,
     ) -> FeedMessage:
         return FeedMessage(
             self._number,

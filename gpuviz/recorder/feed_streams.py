@@ -1,14 +1,11 @@
 """Rows of tables as Arrow IPC streams, for listeners that follow a recording."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from gpuviz.data.tables import Tables
 from gpuviz.formats.stream_messages import END, Beginning, beginning_of, rows_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
 
 # Approximate size of a part of a snapshot.
 PART_BYTES = 8 << 20
@@ -18,7 +15,7 @@ PART_BYTES = 8 << 20
 _beginnings: dict[str, Beginning] = {}
 
 
-def streams(batches: "Sequence[tuple[str, pa.RecordBatch]]") -> "Iterator[tuple[str, bytes]]":
+def streams(batches: Sequence[tuple[str, pa.RecordBatch]]) -> Iterator[tuple[str, bytes]]:
     """Yield the name and rows of each table that occurs, as one Arrow IPC stream."""
     by_table: dict[str, list[pa.RecordBatch]] = {}
     for table, batch in batches:
@@ -27,14 +24,14 @@ def streams(batches: "Sequence[tuple[str, pa.RecordBatch]]") -> "Iterator[tuple[
         yield table, _stream(table, parts)
 
 
-def derived_stream(name: str, table: "pa.Table") -> bytes:
+def derived_stream(name: str, table: pa.Table) -> bytes:
     """Return all rows of a derived table as an Arrow IPC stream."""
     return _stream(name, table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)])
 
 
 def split(
-    tables: "Mapping[str, pa.Table]",
-) -> "Iterator[tuple[tuple[str, bytes], ...]]":
+    tables: Tables,
+) -> Iterator[tuple[tuple[str, bytes], ...]]:
     """Yield all rows of all tables in parts of bounded size; at least one part."""
     part: list[tuple[str, bytes]] = []
     size = 0
@@ -51,7 +48,7 @@ def split(
     yield tuple(part)
 
 
-def _stream(table: str, batches: "list[pa.RecordBatch]") -> bytes:
+def _stream(table: str, batches: list[pa.RecordBatch]) -> bytes:
     if len(batches) > 1:
         batches = _joined(batches)
     (batch,) = batches
@@ -61,7 +58,7 @@ def _stream(table: str, batches: "list[pa.RecordBatch]") -> bytes:
     return beginning.messages + rows_of(batch) + END
 
 
-def _joined(batches: "list[pa.RecordBatch]") -> "list[pa.RecordBatch]":
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     """Return one batch; dictionaries may differ between batches."""
     whole = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
     return whole.to_batches() or batches[:1]

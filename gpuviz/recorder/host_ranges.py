@@ -1,16 +1,14 @@
 """All sources of what the host did: ranges, collectives, which refer to them, and collections."""
 
 import gc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuviz import _core
 from gpuviz.frameworks.ipython import CellRanges
 from gpuviz.recorder import ranges, stream_names
 from gpuviz.recorder.injection import nccl_collectives, nvtx_ranges
 from gpuviz.recorder.stream_ranges import StreamEvents, StreamRange, StreamRanges
-
-if TYPE_CHECKING:
-    from gpuviz.recorder.tracer import Tracer
+from gpuviz.recorder.tracer import Tracer
 
 
 class HostRanges:
@@ -19,7 +17,7 @@ class HostRanges:
     Ranges on streams are measured only if the tracer does not record the streams.
     """
 
-    def __init__(self, session: _core.Session, tracer: "Tracer") -> None:
+    def __init__(self, session: _core.Session, tracer: Tracer) -> None:
         self._session = session
         self._tracer = tracer
         self._on_streams = StreamRanges(session, _cupy_events)

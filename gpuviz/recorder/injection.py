@@ -6,13 +6,10 @@ the process is created. What was there before the recording is recorded if the v
 """
 
 import os
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from gpuviz import _core
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NVTX_TOOL = "NVTX_INJECTION64_PATH"
 NCCL_PLUGIN = "NCCL_PROFILER_PLUGIN"
@@ -35,8 +32,8 @@ class Injection:
         self,
         variable: str,
         unrecorded: str,
-        record: "Callable[[], None]",
-        ignore: "Callable[[], None]",
+        record: Callable[[], None],
+        ignore: Callable[[], None],
     ) -> None:
         self._variable = variable
         self._unrecorded = unrecorded

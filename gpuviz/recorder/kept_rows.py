@@ -1,7 +1,7 @@
 """The newest rows of a table in bounded memory, and what the dropped ones left."""
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pyarrow as pa
 
@@ -9,9 +9,6 @@ from gpuviz import _core
 from gpuviz.analysis.host_memory import as_memory_events, events_before
 from gpuviz.analysis.initial_events import initial_events
 from gpuviz.data.memory_columns import memory_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class KeptRows:
@@ -29,7 +26,7 @@ class KeptRows:
     def __len__(self) -> int:
         return len(self._batches)
 
-    def __iter__(self) -> "Iterator[pa.RecordBatch]":
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
         return (batch for batch, _ in self._batches)
 
     @property
@@ -46,11 +43,11 @@ class KeptRows:
         return self.end - end + int(oldest.num_rows)
 
     @property
-    def oldest(self) -> "tuple[pa.RecordBatch, int]":
+    def oldest(self) -> tuple[pa.RecordBatch, int]:
         """The oldest batch, and the number of rows of the table up to its end."""
         return self._batches[0]
 
-    def append(self, batch: "pa.RecordBatch") -> None:
+    def append(self, batch: pa.RecordBatch) -> None:
         """Add the newest batch."""
         self._batches.append((batch, self.end + batch.num_rows))
 
@@ -70,15 +67,15 @@ class BeforeRows:
         self.rows = 0
         self._state = _core.MemoryState()
 
-    def add(self, batch: "pa.RecordBatch") -> None:
+    def add(self, batch: pa.RecordBatch) -> None:
         """Discard rows of the table, which follow those before."""
         self._state.apply(memory_columns(self._as_events(pa.Table.from_batches([batch]))))
         self.rows += batch.num_rows
 
-    def _as_events(self, table: "pa.Table") -> "pa.Table":
+    def _as_events(self, table: pa.Table) -> pa.Table:
         return table
 
-    def events(self) -> "pa.Table":
+    def events(self) -> pa.Table:
         """Return rows of the table that recreate the state."""
         return initial_events(self._state)
 
@@ -86,9 +83,9 @@ class BeforeRows:
 class HostBefore(BeforeRows):
     """The state of pinned memory after the discarded events of its table."""
 
-    def _as_events(self, table: "pa.Table") -> "pa.Table":
+    def _as_events(self, table: pa.Table) -> pa.Table:
         return as_memory_events(table)
 
-    def events(self) -> "pa.Table":
+    def events(self) -> pa.Table:
         """Return rows of the table that recreate the state."""
         return events_before(self._state, 0)

@@ -1,6 +1,6 @@
 """Analyses of the recording that is in progress or ran last in this process."""
 
-from typing import TYPE_CHECKING
+import pyarrow as pa
 
 from gpuviz.analysis.leaks import leaks as growing
 from gpuviz.data.marks import formatted
@@ -8,11 +8,8 @@ from gpuviz.errors import RecorderError
 from gpuviz.ownership.holders import holders
 from gpuviz.recorder.recorder import Recorder
 
-if TYPE_CHECKING:
-    import pyarrow as pa
 
-
-def leaks(device: int | None = None) -> "pa.Table":
+def leaks(device: int | None = None) -> pa.Table:
     """Return the lines whose live memory grows, in the recording in progress or else the last one.
 
     See `Recording.leaks`. While it is in progress, `gpuviz.holders` says what keeps the memory of
@@ -34,7 +31,7 @@ def leaks(device: int | None = None) -> "pa.Table":
     return leaks_of(recorder, device)
 
 
-def leaks_of(recorder: Recorder, device: int | None = None) -> "pa.Table":
+def leaks_of(recorder: Recorder, device: int | None = None) -> pa.Table:
     """Return the lines whose live memory grows in the recording of a recorder; see `leaks`."""
     # Later, other arrays may have the addresses.
     names = _holders() if recorder.is_recording else None

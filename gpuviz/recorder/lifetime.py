@@ -1,22 +1,17 @@
 """`Lifetime`: begins and ends the parts of a recording together."""
 
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING
 
 from gpuviz.allocator.failure_report import set_failure_listener
 from gpuviz.errors import RecorderError
-from gpuviz.hazards.verdict import verdict, without_verdict
+from gpuviz.hazards.verdict import Verdict, verdict, without_verdict
 from gpuviz.recorder.ending import Ending
+from gpuviz.recorder.live_recording import LiveRecording
+from gpuviz.recorder.live_views import LiveViews
 from gpuviz.recorder.pump import Pump
 from gpuviz.recorder.store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gpuviz.hazards.verdict import Verdict
-    from gpuviz.recorder.live_recording import LiveRecording
-    from gpuviz.recorder.live_views import LiveViews
-    from gpuviz.recording import Recording
+from gpuviz.recording import Recording
 
 # How often this thread and the pump's take turns with the GIL until the sampler knows its holder.
 _GIL_TURNS = 2
@@ -34,7 +29,7 @@ class Lifetime:
             it was asked for nothing.
     """
 
-    def __init__(self, live: "LiveRecording", views: "LiveViews") -> None:
+    def __init__(self, live: LiveRecording, views: LiveViews) -> None:
         self._live = live
         self._views = views
         # What takes back each step of the start that has begun.
@@ -201,7 +196,7 @@ class Lifetime:
         self._live.abandon_after_fork()
         self._views.abandon_after_fork()
 
-    def _judged(self, recording: "Recording") -> "Verdict | None":
+    def _judged(self, recording: Recording) -> Verdict | None:
         if not self._live.options.needs_verdict:
             return None
         try:

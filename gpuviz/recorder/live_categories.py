@@ -1,6 +1,6 @@
 """What is in the blocks of a training program while it is recorded."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -10,14 +10,8 @@ from gpuviz.conclusions.store import MOST_CATEGORIZED
 from gpuviz.data.columns import plain, rows_at
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.recorder.samples import Samples
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _TABLE = "categories"
 _UNKNOWN = "unknown"
@@ -33,7 +27,7 @@ class LiveCategories:
         known: The rows as of the last update.
     """
 
-    def __init__(self, so_far: "Callable[[], RecordingData]") -> None:
+    def __init__(self, so_far: Callable[[], RecordingData]) -> None:
         self._so_far = so_far
         self._updates = Samples(self._update)
         # Not `empty_table`, which imports pandas.
@@ -67,11 +61,11 @@ class LiveCategories:
         self.known = found
 
 
-def _keys(table: pa.Table) -> "NDArray[Any]":
+def _keys(table: pa.Table) -> np.ndarray:
     """Return a number for each row, not 0, that only those of the same block have."""
-    keys: NDArray[Any] = plain(table["device"]).astype(np.int64) << 32 | plain(table["event"])
+    keys: np.ndarray = plain(table["device"]).astype(np.int64) << 32 | plain(table["event"])
     return keys + 1
 
 
-def _categories(table: pa.Table) -> "NDArray[Any]":
+def _categories(table: pa.Table) -> np.ndarray:
     return np.array(table["category"].to_pylist(), str)

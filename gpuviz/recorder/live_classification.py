@@ -2,7 +2,7 @@
 
 import math
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -10,22 +10,14 @@ import pyarrow as pa
 from gpuviz import _core
 from gpuviz.analysis.classification import derive, table_of
 from gpuviz.analysis.row_facts import event_columns, names, times_of_accesses
+from gpuviz.analysis.stream_origins import StreamOrigin
 from gpuviz.data.columns import plain, rows_at
 from gpuviz.data.derived import OF_ROWS, ROWS
 from gpuviz.data.derived import schemas as derived_schemas
 from gpuviz.data.memory_columns import memory_columns
-from gpuviz.data.tables import schemas
+from gpuviz.data.tables import Tables, schemas
 from gpuviz.recorder.live_host_tables import LiveHostTables
 from gpuviz.recorder.table_tail import FIRST_NS, TableTail, joined
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.stream_origins import StreamOrigin
-
-    Tables = Mapping[str, pa.Table]
 
 # Each update classifies new activities and this many before them.
 OVERLAP_ROWS = 1000
@@ -58,7 +50,7 @@ class LiveClassification:
         cpu_s: CPU time of all updates.
     """
 
-    def __init__(self, has_all_rows: "Callable[[], bool]" = lambda: True) -> None:
+    def __init__(self, has_all_rows: Callable[[], bool] = lambda: True) -> None:
         self._has_all_rows = has_all_rows
         self._tails: dict[str, TableTail] = {}
         self._others: dict[str, list[pa.RecordBatch]] = {}
@@ -74,7 +66,7 @@ class LiveClassification:
         self.from_ns = FIRST_NS
         self.cpu_s = 0.0
 
-    def take(self, table: str, batch: "pa.RecordBatch") -> None:
+    def take(self, table: str, batch: pa.RecordBatch) -> None:
         """Add rows of a table."""
         if self._steps is not None:
             self._later.append((table, batch))
@@ -100,7 +92,7 @@ class LiveClassification:
         self._steps = None
         self._later.clear()
 
-    def restart(self, tables: "Tables") -> "dict[str, pa.Table]":
+    def restart(self, tables: Tables) -> dict[str, pa.Table]:
         """Replace the known rows with all rows so far, and return what `whole` returns."""
         # Takes a tenth of a second; while a cell computes, a thread would need two.
         import pyarrow.compute  # noqa: F401
@@ -125,7 +117,7 @@ class LiveClassification:
         self._finish()
         return self._split(derived)
 
-    def _classified(self, tables: "Tables", known: "Tables") -> "dict[str, pa.Table]":
+    def _classified(self, tables: Tables, known: Tables) -> dict[str, pa.Table]:
         host = LiveHostTables()
         host.take_all(tables)
         derived = {
@@ -134,7 +126,7 @@ class LiveClassification:
         }
         return derived | host.work(tables, derived["idle_gaps"])
 
-    def whole(self, tables: "Tables") -> "dict[str, pa.Table]":
+    def whole(self, tables: Tables) -> dict[str, pa.Table]:
         """Return the derived tables of all rows; no row spans `from_ns`."""
         return self._split(self._numbered(self._classified(tables, {})))
 
@@ -147,11 +139,11 @@ class LiveClassification:
         """Return whether `advance` should be called now; less often if that takes long."""
         return self.is_updating or (self._has_news and time.monotonic() >= self._due_s)
 
-    def update(self) -> "dict[str, pa.Table]":
+    def update(self) -> dict[str, pa.Table]:
         """Complete an update, and return what `advance` returns."""
         return self.advance() or {}
 
-    def advance(self, until_s: float = math.inf) -> "dict[str, pa.Table] | None":
+    def advance(self, until_s: float = math.inf) -> dict[str, pa.Table] | None:
         """Begin or continue an update, which includes the rows up to its begin.
 
         Args:
@@ -181,7 +173,7 @@ class LiveClassification:
                 self.take(table, batch)
         return found
 
-    def _update(self) -> "Iterator[dict[str, pa.Table] | None]":
+    def _update(self) -> Iterator[dict[str, pa.Table] | None]:
         """Update in steps; yield None after each but the last, then what `advance` returns."""
         self._has_news = False
         firsts = {name: tail.first for name, tail in self._tails.items()}
@@ -214,14 +206,14 @@ class LiveClassification:
         self._finish()
         yield self._split(new)
 
-    def _origins_of(self, rows: "Tables") -> "Mapping[int, StreamOrigin]":
+    def _origins_of(self, rows: Tables) -> Mapping[int, StreamOrigin]:
         """Return where the streams come from, also of those whose calls are no longer kept."""
         ids = plain(rows["streams"]["id"])
         new = rows["streams"].filter(~np.isin(ids, np.array([*self._origins], np.uint32)))
         self._origins |= self._host.origins({**rows, "streams": new})
         return self._origins
 
-    def _of_events(self, rows: "Tables") -> "dict[str, pa.Table]":
+    def _of_events(self, rows: Tables) -> dict[str, pa.Table]:
         """Return what the new memory events and the new accesses add to the derived tables."""
         self._events.add(event_columns(rows["memory_events"]))
         levels = self._free_levels.add(memory_columns(rows["memory_events"]))
@@ -239,8 +231,8 @@ class LiveClassification:
         }
 
     def _numbered(
-        self, derived: "Tables", firsts: "Mapping[str, int] | None" = None
-    ) -> "dict[str, pa.Table]":
+        self, derived: Tables, firsts: Mapping[str, int] | None = None
+    ) -> dict[str, pa.Table]:
         """Return derived tables with row numbers of whole tables; -1 if unknown."""
         known = dict.fromkeys(_TAILS, 0) if firsts is None else firsts
         known = known if self._has_all_rows() else {}
@@ -250,20 +242,20 @@ class LiveClassification:
             if known or name != "host_work"
         }
 
-    def _rows(self) -> "dict[str, pa.Table]":
+    def _rows(self) -> dict[str, pa.Table]:
         known = schemas()
         tables = {name: tail.table(known[name]) for name, tail in self._tails.items()}
         others = {name: joined(batches, known[name]) for name, batches in self._others.items()}
         return tables | others
 
-    def _is_new(self, name: str, table: "pa.Table") -> "NDArray[Any]":
+    def _is_new(self, name: str, table: pa.Table) -> np.ndarray:
         """Return a mask of the waits whose rows are new since the last update."""
         if name == "stream_waits":
             return plain(table["wait"]) >= self._tails["synchronizations"].known
         if name == "peer_copies":
             return plain(table["activity"]) >= self._tails["activities"].known
         waits, calls = plain(table["synchronization"]), plain(table["call"])
-        is_new: NDArray[Any] = np.where(
+        is_new: np.ndarray = np.where(
             waits >= 0,
             waits >= self._tails["synchronizations"].known,
             calls >= self._tails["api_calls"].known,
@@ -282,7 +274,7 @@ class LiveClassification:
             middle = int(begins[int(_FINAL * (len(begins) - 1))]) if len(begins) else FIRST_NS
             self.from_ns = max(self.from_ns, middle, ended_ns)
 
-    def _split(self, derived: "dict[str, pa.Table]") -> "dict[str, pa.Table]":
+    def _split(self, derived: dict[str, pa.Table]) -> dict[str, pa.Table]:
         waits = derived["host_waits"]
         # By time, so that rows before `from_ns` keep their numbers.
         order = plain(waits["time"]).argsort(kind="stable")
@@ -294,7 +286,7 @@ class LiveClassification:
         return {**derived, **split, "host_waits": rows_at(waits, order)}
 
 
-def _renumbered(name: str, table: "pa.Table", firsts: "Mapping[str, int]") -> "pa.Table":
+def _renumbered(name: str, table: pa.Table, firsts: Mapping[str, int]) -> pa.Table:
     """Return a derived table with row numbers of whole tables; -1 if unknown."""
     for of, column, target in (*ROWS, ("host_work", "activity", "activities")):
         if of != name:
@@ -308,13 +300,13 @@ def _renumbered(name: str, table: "pa.Table", firsts: "Mapping[str, int]") -> "p
     return table
 
 
-def _clipped(gaps: "pa.Table", from_ns: int) -> "pa.Table":
+def _clipped(gaps: pa.Table, from_ns: int) -> pa.Table:
     """Return the idle gaps from a time on."""
     later = gaps.filter(plain(gaps["end"]) > from_ns)
     return _with_times(later, time=np.maximum(plain(later["time"]), from_ns))
 
 
-def _split(gaps: "pa.Table", at_ns: int) -> "pa.Table":
+def _split(gaps: pa.Table, at_ns: int) -> pa.Table:
     """Split the idle gaps that span a time, keeping the order by lane and time."""
     starts, ends = plain(gaps["time"]), plain(gaps["end"])
     across = (starts < at_ns) & (at_ns < ends)
@@ -327,7 +319,7 @@ def _split(gaps: "pa.Table", at_ns: int) -> "pa.Table":
     return pa.concat_tables([earlier, later]).unify_dictionaries().take(order)
 
 
-def _with_times(table: "pa.Table", **columns: "NDArray[Any]") -> "pa.Table":
+def _with_times(table: pa.Table, **columns: np.ndarray) -> pa.Table:
     for name, values in columns.items():
         place = table.schema.get_field_index(name)
         table = table.set_column(place, table.schema.field(place), pa.array(values, pa.int64()))

@@ -1,6 +1,6 @@
 """What the host did during a recording, from the newest samples."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -8,20 +8,11 @@ import pyarrow as pa
 from gpuviz.analysis.classification import table_of
 from gpuviz.analysis.host_work import newest_host_work
 from gpuviz.analysis.sampled_work import sampled_work
-from gpuviz.analysis.stream_origins import calls_of_streams, stream_origins
+from gpuviz.analysis.stream_origins import StreamOrigin, calls_of_streams, stream_origins
 from gpuviz.data.arrays import batch_of, empty
 from gpuviz.data.columns import codes, plain, rows_at
-from gpuviz.data.tables import DICTIONARIES, schemas
+from gpuviz.data.tables import DICTIONARIES, Tables, schemas
 from gpuviz.recorder.table_tail import FIRST_NS, TableTail, joined
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.stream_origins import StreamOrigin
-
-    Tables = Mapping[str, pa.Table]
 
 # The ranges in which the host prepares, and those outside of which nobody asked for work.
 _OF_HOST = ("compile", "load", "cell")
@@ -39,7 +30,7 @@ class LiveHostTables:
         self._ranges: dict[int, dict[str, Any]] = {}
         self._is_sampled = False
 
-    def take(self, table: str, batch: "pa.RecordBatch") -> bool:
+    def take(self, table: str, batch: pa.RecordBatch) -> bool:
         """Add rows of a table; return whether they say what the host did."""
         if table == "host_samples":
             self._samples.append(batch)
@@ -55,13 +46,13 @@ class LiveHostTables:
             self._ranges |= {row["id"]: row for row in rows}
         return False
 
-    def take_all(self, tables: "Tables") -> None:
+    def take_all(self, tables: Tables) -> None:
         """Add all rows of a recording so far."""
         for name in ("host_samples", "stacks", "frames", "threads", "ranges"):
             for batch in tables[name].to_batches() if name in tables else ():
                 self.take(name, batch)
 
-    def origins(self, rows: "Tables") -> "dict[int, StreamOrigin]":
+    def origins(self, rows: Tables) -> dict[int, StreamOrigin]:
         """Return where the streams come from that known calls made."""
         of_calls = calls_of_streams(rows)
         stacks = self._with_ids("stacks", np.array([*of_calls.values()], np.uint32))
@@ -72,9 +63,7 @@ class LiveHostTables:
         """Keep the rows that the next update needs, at most this many samples."""
         self._samples.trim(most_rows)
 
-    def work(
-        self, rows: "Tables", gaps: "pa.Table", from_ns: int = FIRST_NS
-    ) -> "dict[str, pa.Table]":
+    def work(self, rows: Tables, gaps: pa.Table, from_ns: int = FIRST_NS) -> dict[str, pa.Table]:
         """Return what the host did in some idle gaps after a time, as the table ``host_work``.
 
         Nothing is returned if no thread was sampled.
@@ -87,12 +76,12 @@ class LiveHostTables:
         tables = self._named_by(samples) | {"ranges": ranges}
         return {"host_work": newest_host_work({**rows, **tables}, gaps)}
 
-    def newest_work(self) -> "pa.Table":
+    def newest_work(self) -> pa.Table:
         """Return the table ``sampled_work`` of the rows since the last update."""
         samples = self._samples.table(schemas()["host_samples"]).slice(self._samples.known)
         return table_of("sampled_work", sampled_work(self._named_by(samples)))
 
-    def _named_by(self, samples: "pa.Table") -> "dict[str, pa.Table]":
+    def _named_by(self, samples: pa.Table) -> dict[str, pa.Table]:
         """Return samples with what they refer to."""
         stacks = self._with_ids("stacks", plain(samples["stack"]))
         return {
@@ -102,13 +91,13 @@ class LiveHostTables:
             "threads": joined(self._named["threads"], schemas()["threads"]),
         }
 
-    def _with_ids(self, table: str, ids: "NDArray[Any]") -> "pa.Table":
+    def _with_ids(self, table: str, ids: np.ndarray) -> pa.Table:
         known = joined(self._named[table], schemas()[table])
         self._named[table] = known.to_batches()
         return rows_at(known, np.flatnonzero(np.isin(plain(known["id"]), ids)))
 
 
-def _frames_of(stacks: "pa.Table") -> "NDArray[Any]":
+def _frames_of(stacks: pa.Table) -> np.ndarray:
     frames = stacks["frames"].combine_chunks().flatten().to_numpy()
     others = (plain(stacks[name]) for name in ("user_frame", "forward_frame"))
     return np.concatenate([frames, *others])

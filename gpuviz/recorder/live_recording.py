@@ -1,8 +1,9 @@
 """`LiveRecording`: the parts of a recording in progress, and what they report about it."""
 
 import time
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuviz import _core
 from gpuviz.data.manifest import Manifest
@@ -10,19 +11,14 @@ from gpuviz.quantities import format_counted
 from gpuviz.recorder.budget import BudgetTracing
 from gpuviz.recorder.environment import environment_fields, iso_time
 from gpuviz.recorder.host_ranges import HostRanges
+from gpuviz.recorder.options import RecorderOptions
 from gpuviz.recorder.post_mortem import MOST_BYTES, PostMortem
+from gpuviz.recorder.pump import Pump
+from gpuviz.recorder.source import Source
 from gpuviz.recorder.status import RecorderStatus
-from gpuviz.recorder.tracer import NoTracer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from gpuviz.recorder.options import RecorderOptions
-    from gpuviz.recorder.pump import Pump
-    from gpuviz.recorder.source import Source
-    from gpuviz.recorder.store import Store
-    from gpuviz.recorder.tracer import PausingTracer, Tracer
-    from gpuviz.recording import Recording
+from gpuviz.recorder.store import Store
+from gpuviz.recorder.tracer import NoTracer, PausingTracer, Tracer
+from gpuviz.recording import Recording
 
 STACK_DEPTH = 128
 
@@ -57,12 +53,12 @@ class LiveRecording:
 
     def __init__(
         self,
-        options: "RecorderOptions",
-        source: "Source",
-        tracer: "PausingTracer | None",
+        options: RecorderOptions,
+        source: Source,
+        tracer: PausingTracer | None,
         budget: float | None,
         *,
-        is_active: "Callable[[], bool]",
+        is_active: Callable[[], bool],
     ) -> None:
         self.options = options
         self.source = source
@@ -123,13 +119,13 @@ class LiveRecording:
         """Return when streams were not recorded, in ns; -1 as the end of a span that lasts."""
         return () if self._windows is None else self._windows.unrecorded_spans
 
-    def drained(self, most_bytes: int | None = None) -> "Recording":
+    def drained(self, most_bytes: int | None = None) -> Recording:
         """Return everything that was sent to the session up to now; see `so_far`."""
         assert self.pump is not None  # noqa: S101
         self.pump.drain()
         return self.so_far(most_bytes)
 
-    def so_far(self, most_bytes: int | None = MOST_BYTES) -> "Recording":
+    def so_far(self, most_bytes: int | None = MOST_BYTES) -> Recording:
         """Return everything stored so far, or the finished recording.
 
         Args:

@@ -3,24 +3,18 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz._core import BusyTimes, MemoryColumns, MemoryState
 from gpuviz.analysis.calls import ON_DEVICE
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.memory_columns import NUMBER_COLUMNS
-from gpuviz.data.tables import DICTIONARIES
-from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics
+from gpuviz.data.tables import DICTIONARIES, Tables
+from gpuviz.recorder.status import DeviceStatistics, RecorderStatistics, RecorderStatus
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.recorder.status import RecorderStatus
-
-    Columns = Mapping[str, NDArray[Any]]
+Columns = Mapping[str, np.ndarray]
 
 Listener = Callable[[], None]
 
@@ -69,7 +63,7 @@ class LiveStatistics:
             self._unrecorded: tuple[tuple[int, int], ...] = ()
             self._latest: RecorderStatistics | None = None
 
-    def take(self, table: str, columns: "Columns") -> None:
+    def take(self, table: str, columns: Columns) -> None:
         """Add rows of a table; dictionary columns contain codes, as in `DICTIONARIES`."""
         with self._lock:
             if table == "memory_events":
@@ -78,7 +72,7 @@ class LiveStatistics:
             elif table == "activities":
                 self._take_activities(columns)
 
-    def resume(self, tables: "Mapping[str, pa.Table]", initial_events: int) -> None:
+    def resume(self, tables: Tables, initial_events: int) -> None:
         """Replace all rows taken so far, after a `take` that did not complete.
 
         Args:
@@ -95,17 +89,17 @@ class LiveStatistics:
         self.take("memory_events", columns_of("memory_events", events.slice(initial_events)))
         self.take("activities", columns_of("activities", tables["activities"]))
 
-    def take_total(self, total: "Mapping[int, int]") -> None:
+    def take_total(self, total: Mapping[int, int]) -> None:
         """Set the total memory of devices in bytes."""
         with self._lock:
             self._total.update(total)
 
-    def take_used(self, used: "Mapping[int, int]") -> None:
+    def take_used(self, used: Mapping[int, int]) -> None:
         """Set the memory in use by all processes, by device, in bytes."""
         with self._lock:
             self._used.update(used)
 
-    def take_unrecorded(self, spans: "tuple[tuple[int, int], ...]") -> None:
+    def take_unrecorded(self, spans: tuple[tuple[int, int], ...]) -> None:
         """Set when streams were not recorded, in ns; -1 as the end of a span that lasts."""
         with self._lock:
             self._unrecorded = spans
@@ -134,7 +128,7 @@ class LiveStatistics:
         is_due = self._latest is None or time_ns - self._latest.time_ns >= INTERVAL_NS
         return is_due and bool(self._listeners)
 
-    def read(self, time_ns: int, status: "RecorderStatus") -> RecorderStatistics:
+    def read(self, time_ns: int, status: RecorderStatus) -> RecorderStatistics:
         """Compute the current statistics, and notify all listeners.
 
         Args:
@@ -150,7 +144,7 @@ class LiveStatistics:
             listener()
         return self._latest
 
-    def follow(self, listener: "Listener") -> "Callable[[], None]":
+    def follow(self, listener: Listener) -> Callable[[], None]:
         """Call a listener, which must neither block nor raise, after each `read`.
 
         Returns:
@@ -166,7 +160,7 @@ class LiveStatistics:
 
         return end
 
-    def _take_activities(self, activities: "Columns") -> None:
+    def _take_activities(self, activities: Columns) -> None:
         kinds = activities["kind"]
         # A range on a stream is the time between two events; nothing may have run in it.
         is_work = kinds != _KINDS.index("range")
@@ -228,7 +222,7 @@ class _Lately:
         return min(1.0, max(0, busy_ns - before_busy_ns) / max(time_ns - before_ns, 1))
 
 
-def columns_of(table: str, rows: "pa.Table") -> "Columns":
+def columns_of(table: str, rows: pa.Table) -> Columns:
     """Return the columns of ``memory_events`` or ``activities`` for `LiveStatistics.take`."""
     names = _EVENT_COLUMNS if table == "memory_events" else _ACTIVITY_COLUMNS
     return {

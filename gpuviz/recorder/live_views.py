@@ -1,22 +1,20 @@
 """`LiveViews`: sends views the rows and the numbers of a recording in progress."""
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from gpuviz.conclusions.store import for_views, of_training
+from gpuviz.data.tables import Tables
 from gpuviz.recorder.feed import Feed, Listener
 from gpuviz.recorder.live_categories import LiveCategories
 from gpuviz.recorder.live_classification import LiveClassification
 from gpuviz.recorder.live_statistics import LiveStatistics
+from gpuviz.recorder.status import RecorderStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    import pyarrow as pa
-
     from gpuviz.recorder.live_recording import LiveRecording
-    from gpuviz.recorder.status import RecorderStatistics
     from gpuviz.recording import Recording
 
 
@@ -39,7 +37,7 @@ class LiveViews:
         self.statistics = LiveStatistics()
         self._categories = LiveCategories(live.so_far)
 
-    def subscribe(self, listener: Listener, since: int = -1) -> "Callable[[], None]":
+    def subscribe(self, listener: Listener, since: int = -1) -> Callable[[], None]:
         """Send a listener everything recorded up to now, and everything from now on.
 
         See `gpuviz.Recorder.subscribe`.
@@ -53,7 +51,7 @@ class LiveViews:
         finally:
             pump.wake()
 
-    def read_statistics(self) -> "RecorderStatistics":
+    def read_statistics(self) -> RecorderStatistics:
         """Return the current numbers, and pass them to all listeners."""
         latest = self.statistics.latest
         if latest is not None and self._live.duration_ns:
@@ -82,12 +80,12 @@ class LiveViews:
         self.feed.abandon_after_fork()
         self.statistics.abandon_after_fork()
 
-    def _new_statistics(self, time_ns: int) -> "RecorderStatistics":
+    def _new_statistics(self, time_ns: int) -> RecorderStatistics:
         if self._live.is_active:
             self.statistics.take_used(dict(self._live.source.sample()))
         return self.statistics.read(time_ns, self._live.status())
 
-    def _contents(self) -> "tuple[Mapping[str, pa.Table], int]":
+    def _contents(self) -> tuple[Tables, int]:
         store = self._live.store
         if store is None:
             return {}, 0

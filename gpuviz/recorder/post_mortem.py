@@ -3,13 +3,15 @@
 import os
 import tempfile
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
+from gpuviz.allocator.failure_report import FailureReport
 from gpuviz.errors import RecordingExistsError
 from gpuviz.formats.whole_file import write_whole
 from gpuviz.out_of_memory.failures import failed_rows, last_failure
@@ -18,11 +20,6 @@ from gpuviz.out_of_memory.request import failure_key
 from gpuviz.ownership.block_names import names_by_stack
 from gpuviz.quantities import format_counted
 from gpuviz.recording import Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from gpuviz.allocator.failure_report import FailureReport
 
 MOST_PAGES = 3
 # A page takes well under a second; after this long, something blocks it.
@@ -51,7 +48,7 @@ class PostMortem:
         details: What allocators reported, as in `gpuviz.data.manifest.Manifest.failures`.
     """
 
-    def __init__(self, so_far: "Callable[[], Recording]", path: Path | None) -> None:
+    def __init__(self, so_far: Callable[[], Recording], path: Path | None) -> None:
         self._so_far = so_far
         self._path = None if path is None else path.absolute()
         self._lock = threading.Lock()
@@ -69,7 +66,7 @@ class PostMortem:
         first = f"; the first page: {self.pages[0]}" if self.pages else ""
         return (f"{requests} for memory failed{first}",)
 
-    def explain(self, failure: "FailureReport") -> str:
+    def explain(self, failure: FailureReport) -> str:
         """Return the text to add to a failure's exception; never raises an Exception."""
         if _is_writing.get():
             return ""
@@ -101,7 +98,7 @@ class PostMortem:
             f"the first {MOST_PAGES}{first})"
         )
 
-    def _write(self, failure: "FailureReport", outcome: list[str]) -> None:
+    def _write(self, failure: FailureReport, outcome: list[str]) -> None:
         _is_writing.set(True)
         try:
             with self._turn:
@@ -109,7 +106,7 @@ class PostMortem:
         except Exception as error:  # noqa: BLE001 - the program must handle its own error
             outcome.append(_failed(error))
 
-    def _written(self, failure: "FailureReport") -> str:
+    def _written(self, failure: FailureReport) -> str:
         from gpuviz.report.out_of_memory import build_page
 
         recording = self._so_far()
@@ -128,7 +125,7 @@ class PostMortem:
         self.pages.append(page)
         return f"{failed.summary} Details: {page}"
 
-    def _without_event(self, recording: "Recording") -> str:
+    def _without_event(self, recording: Recording) -> str:
         if recording.manifest.dropped:
             return "(No page: the event of this failure was dropped because a buffer was full.)"
         # The failure of an allocator that is not recorded.
@@ -146,7 +143,7 @@ class PostMortem:
             return _write_to_temporary(f"{self._path.stem}.oom", page)
 
 
-def _row_of(failure: "FailureReport", recording: "Recording") -> int | None:
+def _row_of(failure: FailureReport, recording: Recording) -> int | None:
     events = recording.tables["memory_events"]
     wanted = {"device": failure.device, "thread": failure.thread}
     if failure.requested is not None:
@@ -157,7 +154,7 @@ def _row_of(failure: "FailureReport", recording: "Recording") -> int | None:
     return None
 
 
-def _names(moment: "Recording", device: int) -> dict[int, tuple[str, ...]]:
+def _names(moment: Recording, device: int) -> dict[int, tuple[str, ...]]:
     """Return the program's names of its arrays; empty if they change during the search."""
     with suppress(Exception):
         return names_by_stack(moment, device)

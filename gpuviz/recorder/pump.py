@@ -2,23 +2,21 @@
 
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from gpuviz.data.tables import Tables
 from gpuviz.recorder.device_links import device_links
+from gpuviz.recorder.feed import Feed
+from gpuviz.recorder.live_statistics import LiveStatistics
+from gpuviz.recorder.source import Source
 from gpuviz.recorder.transfer import Transfer
 from gpuviz.recorder.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    import pyarrow as pa
-
     from gpuviz import _core
-    from gpuviz.recorder.feed import Feed
-    from gpuviz.recorder.live_statistics import LiveStatistics
-    from gpuviz.recorder.source import Source
     from gpuviz.recorder.store import Store
 
 Result = TypeVar("Result")
@@ -92,14 +90,14 @@ class Pump:
     def __init__(  # noqa: PLR0913 - the ends between which it moves rows
         self,
         session: "_core.Session",
-        source: "Source",
+        source: Source,
         store: "Store",
-        feed: "Feed",
-        statistics: "LiveStatistics",
+        feed: Feed,
+        statistics: LiveStatistics,
         *,
-        before_drain: "Callable[[], None]" = lambda: None,
-        before_publish: "Callable[[], None]" = lambda: None,
-        unrecorded_spans: "Callable[[], tuple[tuple[int, int], ...]]" = lambda: (),
+        before_drain: Callable[[], None] = lambda: None,
+        before_publish: Callable[[], None] = lambda: None,
+        unrecorded_spans: Callable[[], tuple[tuple[int, int], ...]] = lambda: (),
     ) -> None:
         self._transfer = Transfer(session, source, store, feed, statistics)
         self._before_drain = before_drain
@@ -131,7 +129,7 @@ class Pump:
         """A sentence on call stacks without all of their frames; empty if there are none."""
         return self._transfer.stack_notes
 
-    def append_known(self, tables: "Mapping[str, pa.Table]") -> None:
+    def append_known(self, tables: Tables) -> None:
         """Store tables that are known before the recording."""
         self._transfer.append_known(tables)
 
@@ -140,7 +138,7 @@ class Pump:
         self._started_s = time.monotonic()
         self._worker.start()
 
-    def submit(self, function: "Callable[[], Result]") -> "Callable[[], Result]":
+    def submit(self, function: Callable[[], Result]) -> Callable[[], Result]:
         """Run a function between drains, on the thread; return what waits for its result."""
         return self._worker.submit(function)
 
@@ -164,7 +162,7 @@ class Pump:
             self._drain(is_last=True)
         self._transfer.give_up()
 
-    def append_held(self, rows: "Sequence[Mapping[str, object]]") -> None:
+    def append_held(self, rows: Sequence[Mapping[str, object]]) -> None:
         """Store what holds the memory in use at the end; to be called on the thread."""
         with self._noting("What holds memory could not be stored"):
             self._transfer.append_held(rows)
@@ -252,7 +250,7 @@ class Pump:
         return 0
 
     @contextmanager
-    def _noting(self, what: str) -> "Iterator[None]":
+    def _noting(self, what: str) -> Iterator[None]:
         try:
             yield
         except Exception as error:  # noqa: BLE001 - the recorded program must continue
@@ -262,7 +260,7 @@ class Pump:
 
 
 @contextmanager
-def _giving_way() -> "Iterator[None]":
+def _giving_way() -> Iterator[None]:
     """Let other threads have the GIL soon: the program waits for it after each of its CUDA calls.
 
     What the program itself sets meanwhile stays.

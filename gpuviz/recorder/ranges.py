@@ -4,13 +4,11 @@ import functools
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from gpuviz import _core
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from gpuviz.recorder.stream_ranges import StreamRange
+from gpuviz.recorder.stream_ranges import StreamRange
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

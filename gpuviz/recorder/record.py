@@ -1,6 +1,7 @@
 """`gpuviz.record`: composes a recorder from its options."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -9,13 +10,10 @@ from gpuviz.recorder.budget import share_of
 from gpuviz.recorder.options import DEFAULT_MAX_EVENTS, check_max_events
 from gpuviz.recorder.prevention import NO_PREVENTION, Prevention, RecordStream
 from gpuviz.recorder.recorder import Recorder
-from gpuviz.recorder.tracer import TracerOptions
+from gpuviz.recorder.source import Source
+from gpuviz.recorder.tracer import PausingTracer, TracerOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gpuviz.recorder.source import Source
-    from gpuviz.recorder.tracer import PausingTracer
     from gpuviz.simulation.gpu import SimulatedGPU
 
 AllocatorMode = Literal["caching", "observe"]
@@ -152,7 +150,7 @@ def record(  # noqa: PLR0913 - the options are independent
     )
 
 
-def _check_needs(name: str, given: "Mapping[str, bool]") -> None:
+def _check_needs(name: str, given: Mapping[str, bool]) -> None:
     missing = [f"{each}=True" for each, is_on in given.items() if not is_on]
     if missing:
         raise ValueError(f"{name}=True needs {' and '.join(missing)}")
@@ -175,7 +173,7 @@ def _source(
     prevention: Prevention,
     *,
     stacks: bool,
-) -> "Source":
+) -> Source:
     if device is not None:
         if allocator != "caching":
             raise ValueError(
@@ -206,7 +204,7 @@ def _check_has_cupy(prevention: Prevention) -> None:
         )
 
 
-def _tracer(device: "SimulatedGPU | None", options: TracerOptions) -> "PausingTracer":
+def _tracer(device: "SimulatedGPU | None", options: TracerOptions) -> PausingTracer:
     if device is not None:
         return device.tracer(options)
     from gpuviz.frameworks import cupy, without_cupy

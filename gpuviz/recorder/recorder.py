@@ -7,12 +7,14 @@ import sys
 import threading
 import warnings
 import weakref
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 from gpuviz.errors import RecorderError
+from gpuviz.hazards.verdict import Verdict
 from gpuviz.messages import log
 from gpuviz.recorder.feed import Listener
 from gpuviz.recorder.lifetime import Lifetime
@@ -21,16 +23,11 @@ from gpuviz.recorder.live_views import LiveViews
 from gpuviz.recorder.options import RecorderOptions
 from gpuviz.recorder.prevention import NO_PREVENTION, Prevention
 from gpuviz.recorder.pump import Pump
+from gpuviz.recorder.source import Source
 from gpuviz.recorder.status import RecorderStatistics, RecorderStatus
 from gpuviz.recorder.store import Store
+from gpuviz.recorder.tracer import PausingTracer
 from gpuviz.recording import Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gpuviz.hazards.verdict import Verdict
-    from gpuviz.recorder.source import Source
-    from gpuviz.recorder.tracer import PausingTracer
 
 _ABANDONED = "This process is a fork of the recording one; use the recorder there"
 
@@ -60,13 +57,13 @@ class Recorder:
 
     def __init__(  # noqa: PLR0913 - the parts of a recording
         self,
-        source: "Source",
+        source: Source,
         path: Path | None,
         *,
         stacks: bool,
         max_events: int,
         overwrite: bool = False,
-        tracer: "PausingTracer | None" = None,
+        tracer: PausingTracer | None = None,
         budget: float | None = None,
         launch_blocks: bool = False,
         host_samples: bool = False,
@@ -182,7 +179,7 @@ class Recorder:
         Recorder._ending = None
 
     @property
-    def verdict(self) -> "Verdict | None":
+    def verdict(self) -> Verdict | None:
         """What the recording shows about what it was asked for; None before its end or if not."""
         return self._lifetime.verdict
 
@@ -257,7 +254,7 @@ class Recorder:
         """Paths of the pages about failed requests for memory, in the order of the failures."""
         return tuple(self._live.post_mortem.pages)
 
-    def subscribe(self, listener: Listener, since: int = -1) -> "Callable[[], None]":
+    def subscribe(self, listener: Listener, since: int = -1) -> Callable[[], None]:
         """Send a listener everything recorded up to now, and everything from now on.
 
         Args:
@@ -289,7 +286,7 @@ class Recorder:
             raise RecorderError(_ABANDONED)
         return self._views.read_statistics()
 
-    def follow_statistics(self, listener: "Callable[[], None]") -> "Callable[[], None]":
+    def follow_statistics(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call a listener whenever `statistics` changes, about once a second while recording.
 
         Args:

@@ -4,7 +4,7 @@ import os
 import threading
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,12 +13,10 @@ from gpuviz.data.arrays import numbers, texts
 from gpuviz.data.escaping import as_unicode
 from gpuviz.data.implied_columns import host_memories
 from gpuviz.data.tables import DICTIONARIES, schemas
-
-if TYPE_CHECKING:
-    from gpuviz.recorder.source import Source
+from gpuviz.recorder.source import Source
 
 
-def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
+def batch(table: str, chunk: dict[str, Any]) -> pa.RecordBatch:
     """Return the columns of a native chunk as a batch of ``table``, without copying."""
     if table == "activities":
         names = ("copy_kind", "source", "destination")
@@ -33,7 +31,7 @@ def batch(table: str, chunk: "dict[str, Any]") -> "pa.RecordBatch":
 
 
 @cache
-def _columns(table: str) -> "tuple[tuple[str, pa.DataType, pa.Array | None], ...]":
+def _columns(table: str) -> tuple[tuple[str, pa.DataType, pa.Array | None], ...]:
     """Return the names of a table's columns, and of coded ones the words."""
     return tuple(
         (field.name, pa.int8(), texts(DICTIONARIES[table, field.name]))
@@ -57,7 +55,7 @@ def pool_rows(ids: list[int], framework: str = "", memory: str = "") -> list[dic
     ]
 
 
-def rows_of_pools(ids: list[int], source: "Source") -> list[dict[str, Any]]:
+def rows_of_pools(ids: list[int], source: Source) -> list[dict[str, Any]]:
     """Return a row of ``pools`` for each id that a source or another library has used."""
     own = [pool for pool in ids if pool // 2 < JAX_OWNER]
     of_jax = [pool for pool in ids if pool // 2 == JAX_OWNER]

@@ -1,11 +1,9 @@
 """Interface of sources of memory events."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pyarrow as pa
 
     from gpuviz import _core
@@ -44,7 +42,7 @@ class Source(Protocol):
     def begin(self, session: "_core.Session") -> None:
         """Start sending events to the session."""
 
-    def devices(self, active: "Iterable[int]", /) -> list[dict[str, Any]]:
+    def devices(self, active: Iterable[int], /) -> list[dict[str, Any]]:
         """Return the known rows of the table ``devices``; polled from another thread.
 
         Args:

@@ -2,17 +2,18 @@
 
 import sys
 import threading
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from gpuviz.analysis.derived_tables import derived_for_file
 from gpuviz.analysis.host_memory import TABLE as HOST_EVENTS
 from gpuviz.conclusions.store import for_recorder
-from gpuviz.data.tables import ACTIVITY_TABLES, schemas
+from gpuviz.data.manifest import Manifest
+from gpuviz.data.tables import ACTIVITY_TABLES, Tables, schemas
 from gpuviz.data.validation import NonconformingTableError, conform, without_unknown_ids
 from gpuviz.errors import RecordingExistsError, SpoolError
 from gpuviz.formats import gpuviz
@@ -20,11 +21,6 @@ from gpuviz.formats.load_limit import LoadLimit
 from gpuviz.formats.part import EVENTS, PartWriter
 from gpuviz.recorder.kept_rows import BeforeRows, HostBefore, KeptRows
 from gpuviz.recording import Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from gpuviz.data.manifest import Manifest
 
 
 class Store:
@@ -49,7 +45,7 @@ class Store:
     """
 
     def __init__(
-        self, path: Path | None, manifest: "Manifest", max_events: int, *, overwrite: bool = False
+        self, path: Path | None, manifest: Manifest, max_events: int, *, overwrite: bool = False
     ) -> None:
         if path is not None and not _is_folder(path.parent):
             raise SpoolError(
@@ -83,7 +79,7 @@ class Store:
                 total += file.stat().st_size
         return total
 
-    def append(self, table: str, batch: "pa.RecordBatch") -> None:
+    def append(self, table: str, batch: pa.RecordBatch) -> None:
         """Add rows of a table, unless the recording is finished."""
         with self._lock:
             if self._finished is not None:
@@ -115,13 +111,13 @@ class Store:
             except SpoolError as error:
                 self.failure = f"{error}; the recording continues in memory"
 
-    def describe(self, manifest: "Manifest") -> None:
+    def describe(self, manifest: Manifest) -> None:
         """Write the current manifest, for loading an unfinished recording."""
         with self._lock:
             if self._part is not None and self.failure is None:
                 self._part.describe(manifest)
 
-    def finish(self, manifest: "Manifest") -> Recording:
+    def finish(self, manifest: Manifest) -> Recording:
         """Write the recording to its path and return it; keep it in memory if that fails."""
         with self._lock:
             recording = self.finished()
@@ -148,7 +144,7 @@ class Store:
                 self._finished = _own(self._finished)
             return self._finished
 
-    def so_far(self, manifest: "Manifest", most_bytes: int | None = None) -> Recording:
+    def so_far(self, manifest: Manifest, most_bytes: int | None = None) -> Recording:
         """Return everything recorded so far, or the finished recording.
 
         Args:
@@ -175,7 +171,7 @@ class Store:
         if self._part is not None:
             self._part.discard()
 
-    def _at_path(self, manifest: "Manifest") -> Recording | None:
+    def _at_path(self, manifest: Manifest) -> Recording | None:
         """Write the recording to its path, even if the disk failed before."""
         if self._part is None:
             return None
@@ -188,9 +184,7 @@ class Store:
         self._finished, self.failure = self._part.path, None
         return recording
 
-    def contents(
-        self, leave_out: "Collection[str]" = ()
-    ) -> "tuple[Mapping[str, pa.Table], int | None]":
+    def contents(self, leave_out: Collection[str] = ()) -> tuple[Tables, int | None]:
         """Return all rows so far except tables in ``leave_out``, and a number of leading events.
 
         These events replace discarded ones; the number is None if none were discarded.
@@ -211,12 +205,12 @@ class Store:
             }
             return tables, before[EVENTS].num_rows if EVENTS in before else None
 
-    def _in_memory(self, manifest: "Manifest", leave_out: "Collection[str]" = ()) -> Recording:
+    def _in_memory(self, manifest: Manifest, leave_out: Collection[str] = ()) -> Recording:
         if self.failure is not None and self.failure not in manifest.notes:
             manifest = replace(manifest, notes=(*manifest.notes, self.failure))
         return self._all_rows(manifest, leave_out)
 
-    def _all_rows(self, manifest: "Manifest", leave_out: "Collection[str]" = ()) -> Recording:
+    def _all_rows(self, manifest: Manifest, leave_out: Collection[str] = ()) -> Recording:
         tables, initial_events = self.contents(leave_out)
         if initial_events is not None:
             manifest = replace(manifest, initial_events=initial_events)
@@ -232,7 +226,7 @@ class Store:
             # Rows that others refer to were lost, which is counted.
             return Recording(without_unknown_ids(conform(tables)), kept)
 
-    def _spooled(self, leave_out: "Collection[str]" = ()) -> "dict[str, pa.Table]":
+    def _spooled(self, leave_out: Collection[str] = ()) -> dict[str, pa.Table]:
         if self._part is None:
             return {}
         tables = self._part.tables(leave_out)
@@ -277,15 +271,15 @@ def _own(path: Path) -> Recording:
     return Recording.of(gpuviz.read(path, limit=LoadLimit(path, sys.maxsize)))
 
 
-def _no_rows(table: str) -> "pa.Table":
+def _no_rows(table: str) -> pa.Table:
     return schemas()[table].empty_table()
 
 
 def _concatenated(
-    parts: "list[pa.Table | None]",
-    batches: "Iterable[pa.RecordBatch]",
-    schema: "pa.Schema",
-) -> "pa.Table":
+    parts: list[pa.Table | None],
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+) -> pa.Table:
     known = [part for part in parts if part is not None]
     # Of one chunk, so that no analysis has to join its columns again.
     kept = pa.Table.from_batches(list(batches), schema).unify_dictionaries().combine_chunks()

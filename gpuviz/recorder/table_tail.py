@@ -1,14 +1,11 @@
 """The newest rows of a growing table."""
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pyarrow as pa
 
 from gpuviz.data.arrays import empty
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # Before every time of a recording.
 FIRST_NS = -(2**62)
@@ -23,14 +20,14 @@ class TableTail:
         ended_ns: Latest end of the rows before these.
     """
 
-    def __init__(self, table: "pa.Table") -> None:
+    def __init__(self, table: pa.Table) -> None:
         self._batches = deque(table.to_batches())
         self._rows = table.num_rows
         self.first = 0
         self.known = 0
         self.ended_ns = FIRST_NS
 
-    def append(self, batch: "pa.RecordBatch") -> None:
+    def append(self, batch: pa.RecordBatch) -> None:
         """Add the newest batch."""
         self._batches.append(batch)
         self._rows += batch.num_rows
@@ -48,14 +45,14 @@ class TableTail:
             self.ended_ns = max(self.ended_ns, int(ends.max(initial=FIRST_NS)))
         self.known = self._rows
 
-    def table(self, schema: "pa.Schema") -> "pa.Table":
+    def table(self, schema: pa.Schema) -> pa.Table:
         """Return the rows as a table."""
         table = joined(self._batches, schema)
         self._batches = deque(table.to_batches())
         return table
 
 
-def joined(batches: "Iterable[pa.RecordBatch]", schema: "pa.Schema") -> "pa.Table":
+def joined(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     """Return batches, whose dictionaries may differ, as a table in one piece."""
     parts = [batch if batch.schema.equals(schema) else batch.cast(schema) for batch in batches]
     if not parts:

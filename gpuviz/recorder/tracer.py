@@ -1,12 +1,11 @@
 """Interface of tracers of GPU activities."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from gpuviz import _core
 
 
@@ -48,7 +47,7 @@ class Tracer(Protocol):
         """Whether activities are, or were, recorded."""
 
     @property
-    def costs(self) -> "Mapping[str, tuple[int, int]]":
+    def costs(self) -> Mapping[str, tuple[int, int]]:
         """What recording costs a call, as `gpuviz.data.manifest.Manifest.costs`, after the end."""
 
     @property
@@ -77,7 +76,7 @@ class NoTracer:
     """Records no activities, for recordings of memory only."""
 
     is_active = False
-    costs: "Mapping[str, tuple[int, int]]" = MappingProxyType({})
+    costs: Mapping[str, tuple[int, int]] = MappingProxyType({})
     notes: tuple[str, ...] = ()
 
     def begin(self, session: "_core.Session") -> None:

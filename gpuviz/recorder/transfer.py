@@ -2,32 +2,30 @@
 
 import time
 from collections import deque
+from collections.abc import Callable, Mapping, MutableSequence, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.data.arrays import batch_of
 from gpuviz.data.codes import OWN_THREADS
 from gpuviz.data.columns import distinct
 from gpuviz.data.stream_handle import stream_row
-from gpuviz.data.tables import DEVICE_COLUMNS, REFERENCES, schemas
+from gpuviz.data.tables import DEVICE_COLUMNS, REFERENCES, Tables, schemas
 from gpuviz.recorder.call_stacks import FrameResolver
+from gpuviz.recorder.feed import Feed
 from gpuviz.recorder.host_clocks import clock_snapshot
+from gpuviz.recorder.live_statistics import LiveStatistics
 from gpuviz.recorder.row_batches import batch, rows_of_pools, thread_rows
+from gpuviz.recorder.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, MutableSequence, Sequence
-
-    import pyarrow as pa
-
     from gpuviz import _core
-    from gpuviz.recorder.feed import Feed
-    from gpuviz.recorder.live_statistics import LiveStatistics
-    from gpuviz.recorder.source import Source
     from gpuviz.recorder.store import Store
 
-    Chunk = dict[str, Any]
+Chunk = dict[str, Any]
 
 CLOCKS_INTERVAL_NS = 1_000_000_000
 # Interval of samples of the devices' memory.
@@ -49,8 +47,8 @@ class _Begun(NamedTuple):
     """
 
     table: str
-    chunks: "MutableSequence[Chunk]"
-    chunk: "Chunk"
+    chunks: MutableSequence[Chunk]
+    chunk: Chunk
     rows: int
 
 
@@ -71,10 +69,10 @@ class Transfer:
     def __init__(
         self,
         session: "_core.Session",
-        source: "Source",
+        source: Source,
         store: "Store",
-        feed: "Feed",
-        statistics: "LiveStatistics",
+        feed: Feed,
+        statistics: LiveStatistics,
     ) -> None:
         self._session = session
         self._source = source
@@ -103,7 +101,7 @@ class Transfer:
         """A sentence on call stacks without all of their frames; empty if there are none."""
         return self._resolver.notes
 
-    def append_known(self, tables: "Mapping[str, pa.Table]") -> None:
+    def append_known(self, tables: Tables) -> None:
         """Store tables that are known before the recording."""
         for name, table in tables.items():
             self._known[name] = table.num_rows
@@ -179,7 +177,7 @@ class Transfer:
             self._append("device_memory", rows)
             self._statistics.take_used(dict(samples))
 
-    def append_unrecorded(self, spans: "Sequence[tuple[int, int]]") -> None:
+    def append_unrecorded(self, spans: Sequence[tuple[int, int]]) -> None:
         """Store when streams were not recorded: spans that are new, and that have ended."""
         self._resume()
         rows = [
@@ -191,7 +189,7 @@ class Transfer:
         self._unrecorded = tuple(spans)
         self._statistics.take_unrecorded(self._unrecorded)
 
-    def append_held(self, rows: "Sequence[Mapping[str, Any]]") -> None:
+    def append_held(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Store what holds the memory in use at the end."""
         self._append("held_blocks", rows)
 
@@ -265,7 +263,7 @@ class Transfer:
             self.lost_activities += _length(begun.chunk)
         self._remove(begun)
 
-    def _append_rows(self, table: str, chunk: "Chunk") -> None:
+    def _append_rows(self, table: str, chunk: Chunk) -> None:
         if table == _EVENTS:
             self._append_named("pools", chunk["pool"], partial(rows_of_pools, source=self._source))
         for column in ("thread", "holder"):
@@ -277,7 +275,7 @@ class Transfer:
             self.active_devices |= _devices_of(chunk)
         self._keep(table, batch(table, chunk), chunk)
 
-    def _of_program(self, chunk: "Chunk") -> "Chunk":
+    def _of_program(self, chunk: Chunk) -> Chunk:
         """Return the rows that are not of gpuviz's own threads, which only collect garbage."""
         is_own = np.isin(chunk["thread"], list(self._own_threads))
         return {name: values[~is_own] for name, values in chunk.items()}
@@ -285,8 +283,8 @@ class Transfer:
     def _append_named(
         self,
         table: str,
-        ids: "np.ndarray[Any, np.dtype[np.uint32]]",
-        rows_of: "Callable[[list[int]], list[dict[str, Any]]]",
+        ids: np.ndarray[Any, np.dtype[np.uint32]],
+        rows_of: Callable[[list[int]], list[dict[str, Any]]],
     ) -> None:
         new = sorted(_distinct(ids) - self._ids_seen[table])
         if new:
@@ -303,16 +301,16 @@ class Transfer:
         if table == "devices":
             self._statistics.take_total({row["id"]: row["total_memory"] for row in new})
 
-    def _append(self, table: str, rows: "Sequence[Mapping[str, Any]]") -> None:
+    def _append(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         if rows:
             self._keep(table, batch_of(rows, schemas()[table]))
 
     def _keep(
         self,
         table: str,
-        batch: "pa.RecordBatch",
-        chunk: "Chunk | None" = None,
-        ids: "Sequence[int]" = (),
+        batch: pa.RecordBatch,
+        chunk: Chunk | None = None,
+        ids: Sequence[int] = (),
     ) -> None:
         """Append rows to the store, and then to what depends on it."""
         was_torn, self._is_torn = self._is_torn, True
@@ -326,20 +324,20 @@ class Transfer:
         self._is_torn = was_torn
 
 
-def _length(chunk: "Chunk") -> int:
+def _length(chunk: Chunk) -> int:
     return len(next(iter(chunk.values())))
 
 
-def _own_threads(rows: "Sequence[Mapping[str, Any]]") -> set[int]:
+def _own_threads(rows: Sequence[Mapping[str, Any]]) -> set[int]:
     return {row["id"] for row in rows if row["name"].startswith(OWN_THREADS)}
 
 
-def _devices_of(chunk: "Mapping[str, np.ndarray[Any, Any]]") -> set[int]:
+def _devices_of(chunk: Mapping[str, np.ndarray[Any, Any]]) -> set[int]:
     columns = (chunk[name] for name in DEVICE_COLUMNS if name in chunk)
     return {device for column in columns for device in _distinct(column) if device >= 0}
 
 
-def _distinct(ids: "np.ndarray[Any, np.dtype[np.uint32]]") -> set[int]:
+def _distinct(ids: np.ndarray[Any, np.dtype[np.uint32]]) -> set[int]:
     # Usually all events are of one thread and one pool.
     if ids.size and (ids == ids[0]).all():
         return {int(ids[0])}

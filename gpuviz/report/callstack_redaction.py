@@ -16,7 +16,7 @@ _FILES = {OWN: "file {}", INSTALLED: "/site-packages/file {}", GENERATED: "<file
 _LEFT_OUT = re.compile(r"\([0-9,]+ frames? left out\)")
 
 
-def redacted_frames(recording: "Recording") -> "dict[str, pa.Table]":
+def redacted_frames(recording: "Recording") -> dict[str, pa.Table]:
     """Return ``frames`` with numbered functions and files, line numbers, and no source.
 
     Files of Python and of installed packages, and code made while the program ran, remain

@@ -1,11 +1,13 @@
 """The collectives of all ranks: who came last, and how long the others waited."""
 
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.analysis.collectives import UNKNOWN, late_ranks
 from gpuviz.present.section import (
     Cell,
+    Part,
     Section,
     hint,
     of_bytes,
@@ -24,9 +26,6 @@ from gpuviz.quantities import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from gpuviz.present.section import Part
     from gpuviz.recording import Recording
 
 _MOST_ROWS = 200
@@ -56,7 +55,7 @@ def collectives_section(recording: "Recording") -> Section | None:
     return Section("collectives", "Collectives", parts, len(rows))
 
 
-def _hidden(recording: "Recording") -> "list[Part]":
+def _hidden(recording: "Recording") -> list[Part]:
     """Return how much of the collectives other work hides: a sentence and a table of buckets."""
     buckets = recording.hidden_collectives().to_pylist()
     if not buckets:
@@ -88,7 +87,7 @@ def _bucket(row: dict[str, Any]) -> tuple[Cell, ...]:
     )
 
 
-def _unmatched(rows: "Sequence[dict[str, Any]]") -> str:
+def _unmatched(rows: Sequence[dict[str, Any]]) -> str:
     """Return a sentence about collectives without a known last rank; empty if there are none."""
     incomplete = sum(bool(row["missing"]) for row in rows)
     within = sum(row["last_rank"] == UNKNOWN and not row["missing"] for row in rows)
@@ -101,7 +100,7 @@ def _unmatched(rows: "Sequence[dict[str, Any]]") -> str:
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
-def _ranks(rows: "Sequence[dict[str, Any]]") -> "Iterator[tuple[Cell, ...]]":
+def _ranks(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[Cell, ...]]:
     for each in late_ranks(rows):
         waited = of_time(each.waited_ns or None)
         yield Cell(each.name), of_count(each.count), of_time(each.late_ns), waited

@@ -5,13 +5,17 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from gpuviz.advice.finding import Finding
+from gpuviz.comparison.alignment import CodeLine
 from gpuviz.comparison.anchors import anchors
+from gpuviz.comparison.diff import Differences
 from gpuviz.comparison.limits import amount
 from gpuviz.comparison.text import NO_DIFFERENCE, quantity_name, relative, signed
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.formats.output_path import check_free, check_report_name
 from gpuviz.formats.whole_file import write_whole
 from gpuviz.present.markup import html, page, parts_html, section_html, trusted
@@ -35,12 +39,6 @@ from gpuviz.report.facts import name
 from gpuviz.report.page import Archive, policy, static
 from gpuviz.report.reduction import Shown, reduce
 
-if TYPE_CHECKING:
-    from gpuviz.advice.finding import Finding
-    from gpuviz.comparison.alignment import CodeLine
-    from gpuviz.comparison.diff import Differences
-    from gpuviz.data.recording_data import RecordingData
-
 _MOST_ROWS = 200
 # Of each of the two recordings: the page has 20 MB at most.
 _MOST_BYTES = 9_500_000
@@ -62,7 +60,7 @@ Row = dict[str, Any]
 
 
 def write_diff(
-    found: "Differences", path: str | os.PathLike[str], *, overwrite: bool = False
+    found: Differences, path: str | os.PathLike[str], *, overwrite: bool = False
 ) -> Path:
     """Write the page of a comparison, completely or not at all; return its path.
 
@@ -82,7 +80,7 @@ def write_diff(
     return write_whole(path, copy, overwrite=overwrite)
 
 
-def build_page(found: "Differences") -> str:
+def build_page(found: Differences) -> str:
     """Return the page's text."""
     style, script = static("report.css"), static("compared.js")
     aligned = anchors(found.before, found.after)
@@ -113,11 +111,11 @@ def build_page(found: "Differences") -> str:
     return written
 
 
-def _place(line: "CodeLine | None") -> "tuple[str, str, int] | None":
+def _place(line: CodeLine | None) -> tuple[str, str, int] | None:
     return None if line is None else (line.function, line.filename, line.line)
 
 
-def _embedded(recording: "RecordingData") -> tuple[str, list[str]]:
+def _embedded(recording: RecordingData) -> tuple[str, list[str]]:
     """Return as much of a recording as fits into the page, as base64, and what was left out."""
     with closing(reduce(Shown(Recording.of(recording)), Archive, _MOST_BYTES)) as archive:
         text = trusted(b"".join(archive.pieces()).decode())
@@ -125,7 +123,7 @@ def _embedded(recording: "RecordingData") -> tuple[str, list[str]]:
         return text, [each for each in archive.shown.recording.manifest.notes if each not in known]
 
 
-def _base64(table: "pa.Table") -> str:
+def _base64(table: pa.Table) -> str:
     """Return a table as an Arrow stream in base64."""
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, table.schema) as writer:
@@ -133,14 +131,14 @@ def _base64(table: "pa.Table") -> str:
     return base64.b64encode(stream.getvalue()).decode()
 
 
-def diff_html(found: "Differences") -> str:
+def diff_html(found: Differences) -> str:
     """Return the differences as HTML for a notebook."""
     parts = [items(map(Cell, found.notes))] if found.notes else []
     shown = parts_html([*parts, *_parts(found)], "h3")
     return html("<div><b>{}</b></div>\n{}", headline(found), shown)
 
 
-def headline(found: "Differences") -> str:
+def headline(found: Differences) -> str:
     """Return what changed most, in one line: ``Peak 1.00 GiB to 2.00 GiB (+100 %)``."""
     rows = [row for row in found.totals.to_pylist() if row["name"] in _HEADLINE]
     several = len({row["device"] for row in rows} - {None}) > 1
@@ -149,7 +147,7 @@ def headline(found: "Differences") -> str:
     return text[:1].upper() + text[1:] or NO_DIFFERENCE
 
 
-def _parts(found: "Differences") -> list[Part]:
+def _parts(found: Differences) -> list[Part]:
     """Return the findings and tables of a comparison."""
     parts = _findings(found)
     for device in _devices(found):
@@ -167,7 +165,7 @@ def _parts(found: "Differences") -> list[Part]:
     return parts
 
 
-def _title(found: "Differences") -> str:
+def _title(found: Differences) -> str:
     recordings = (Recording.of(each) for each in (found.before, found.after))
     names = dict.fromkeys(map(name, recordings))
     return f"What changed in {' and '.join(names)}" if len(names) == 1 else " and ".join(names)
@@ -184,18 +182,18 @@ def _change(of: str, row: Row) -> str:
     return f"{of} {before} to {after}" + (f" ({share})" if share else "")
 
 
-def _devices(found: "Differences") -> list[int]:
+def _devices(found: Differences) -> list[int]:
     return sorted(set(found.waterfall["device"].to_pylist()))
 
 
-def _findings(found: "Differences") -> list[Part]:
+def _findings(found: Differences) -> list[Part]:
     """Return what costs more than before, each with its largest causes."""
     if not found.findings:
         return []
     return [heading("Costs more than before"), items(map(_finding, found.findings))]
 
 
-def _finding(each: "Finding") -> Line:
+def _finding(each: Finding) -> Line:
     causes = (
         Cell(f"{line.amount}:", code=line.source.strip(), place=line.site) for line in each.lines
     )
@@ -203,7 +201,7 @@ def _finding(each: "Finding") -> Line:
     return Line((title,), more=(Cell(each.reason), *causes))
 
 
-def _waterfall(found: "Differences", device: int) -> list[Part]:
+def _waterfall(found: Differences, device: int) -> list[Part]:
     """Return the steps from one peak to the other as a table, a bar for each line."""
     peaks = [
         row

@@ -1,11 +1,13 @@
 """Facts about program, machine and completeness of a recording."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuviz.analysis.device_links import device_link_lines
-from gpuviz.analysis.processes import device_names
+from gpuviz.analysis.device_summary import DeviceSummary
+from gpuviz.analysis.processes import Process, device_names
 from gpuviz.analysis.stream_names import stream_names
 from gpuviz.conclusions.wording import what_recording_cost
 from gpuviz.data.columns import plain
@@ -19,10 +21,6 @@ from gpuviz.quantities import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gpuviz.analysis.device_summary import DeviceSummary
-    from gpuviz.analysis.processes import Process
     from gpuviz.recording import Recording
 
 
@@ -39,7 +37,7 @@ def name(recording: "Recording") -> str:
     return Path(program[0]).name if program else "GPU memory"
 
 
-def overview(recording: "Recording", summaries: "list[DeviceSummary]") -> str:
+def overview(recording: "Recording", summaries: list[DeviceSummary]) -> str:
     """Return the devices, how long the recording is, and when it started."""
     start, end = recording.time_range
     processes = recording.processes
@@ -73,7 +71,7 @@ def notes(recording: "Recording") -> list[str]:
     return [note for note in recording.notes if note != label(recording)]
 
 
-def facts(recording: "Recording", summaries: "list[DeviceSummary]") -> dict[str, str]:
+def facts(recording: "Recording", summaries: list[DeviceSummary]) -> dict[str, str]:
     """Return the facts at the head of the page; unknown ones are empty."""
     return {
         "Program": " ".join(recording.manifest.program),
@@ -131,7 +129,7 @@ def _process(process: "Process[Recording]", recording: "Recording") -> str:
     return f"{process.name}{where}: {', '.join(peaks) or 'no GPU'}"
 
 
-def _some(names: "Iterable[str]", most: int = 12) -> str:
+def _some(names: Iterable[str], most: int = 12) -> str:
     found = list(names)
     more = f" and {format_count(len(found) - most)} more" if len(found) > most else ""
     return ", ".join(found[:most]) + more

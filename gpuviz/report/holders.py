@@ -1,14 +1,12 @@
 """Table of the lines that hold memory at the end of a recording."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gpuviz.present.section import Cell, Row, items, of_bytes, of_count, of_share, table, text
+from gpuviz.present.section import Cell, Part, Row, items, of_bytes, of_count, of_share, table, text
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gpuviz.present.section import Part
     from gpuviz.recording import Recording
 
 MOST_LINES = 50
@@ -18,8 +16,8 @@ _HEADINGS = ("Line", "Held", "Share", "Blocks", "Largest block")
 
 
 def holders_table(
-    recording: "Recording", device: int, names: "Mapping[int, tuple[str, ...]]"
-) -> "tuple[Part, ...]":
+    recording: "Recording", device: int, names: Mapping[int, tuple[str, ...]]
+) -> tuple[Part, ...]:
     """Return the lines that hold memory, largest first.
 
     Args:
@@ -41,7 +39,7 @@ def holders_table(
     return shown, text(f"And {more} with {total} in total.")
 
 
-def frames_list(recording: "Recording", stack: int) -> "Part":
+def frames_list(recording: "Recording", stack: int) -> Part:
     """Return a call stack as a list, innermost call first."""
     frames = _frames(recording, stack)
     return items(frames) if frames else text(_NO_STACK)
@@ -69,7 +67,7 @@ def _row(
     recording: "Recording",
     stacks: list[dict[str, Any]],
     all_bytes: int,
-    names: "Mapping[int, tuple[str, ...]]",
+    names: Mapping[int, tuple[str, ...]],
 ) -> Row:
     first, held = stacks[0], _held(stacks)
     more = []
@@ -90,6 +88,6 @@ def _row(
     return Row(cells, more=tuple(more))
 
 
-def _called(stacks: list[dict[str, Any]], names: "Mapping[int, tuple[str, ...]]") -> str:
+def _called(stacks: list[dict[str, Any]], names: Mapping[int, tuple[str, ...]]) -> str:
     found = [name for row in stacks for name in names.get(row["stack"], ())]
     return f"held by {', '.join(dict.fromkeys(found))}" if found else ""

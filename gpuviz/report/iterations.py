@@ -1,10 +1,14 @@
 """The iterations of a program: what one costs, the first against the rest, and a table."""
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from gpuviz.analysis.iterations import median_iteration
 from gpuviz.present.section import (
     Cell,
+    Part,
     Row,
     Section,
     hint,
@@ -23,19 +27,15 @@ from gpuviz.quantities import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    import pyarrow as pa
-
-    from gpuviz.present.section import Part
     from gpuviz.recording import Recording
 
-    # Title, column and the cells of its values.
-    _Column = tuple[str, str, Callable[[int | None], Cell]]
+
+# Title, column and the cells of its values.
+_Column = tuple[str, str, Callable[[int | None], Cell]]
 
 _MOST_ROWS = 50
 _UNRECORDED = ("If not recorded", "unrecorded_ns", of_time)
-_COLUMNS: "tuple[_Column, ...]" = (
+_COLUMNS: tuple[_Column, ...] = (
     ("Time", "duration_ns", of_time),
     ("Peak", "peak_bytes", of_bytes),
     ("GPU busy", "busy_ns", of_time),
@@ -45,7 +45,7 @@ _COLUMNS: "tuple[_Column, ...]" = (
     ("Copies", "copy_ns", of_time),
     ("Copied", "copy_bytes", of_bytes),
 )
-_PHASES: "tuple[_Column, ...]" = (
+_PHASES: tuple[_Column, ...] = (
     ("Forward", "forward_ns", of_time),
     ("Backward", "backward_ns", of_time),
     ("Optimizer", "optimizer_ns", of_time),
@@ -56,7 +56,7 @@ _HINT = (
 )
 
 
-def iterations_text(iterations: "pa.Table") -> list[str]:
+def iterations_text(iterations: pa.Table) -> list[str]:
     """Return sentences on iterations: how many, what the median one costs, the first one's time.
 
     Args:
@@ -99,7 +99,7 @@ def iterations_section(recording: "Recording", device: int) -> Section | None:
     return Section("iterations", "Iterations", parts, found.num_rows)
 
 
-def _with_unrecorded(recording: "Recording", found: "pa.Table", device: int) -> "pa.Table":
+def _with_unrecorded(recording: "Recording", found: pa.Table, device: int) -> pa.Table:
     """Return iterations with the time that each takes if it is not recorded, where it is known."""
     unrecorded = recording.compensated()
     if unrecorded.tables is recording.tables:
@@ -110,7 +110,7 @@ def _with_unrecorded(recording: "Recording", found: "pa.Table", device: int) -> 
     return found.append_column(_UNRECORDED[1], others["duration_ns"])
 
 
-def _has_work(iterations: "pa.Table") -> bool:
+def _has_work(iterations: pa.Table) -> bool:
     """Return whether anything but memory is known of iterations."""
     names = ("busy_ns", "kernel_count", "copy_bytes", "wait_ns")
     return any(any(iterations[name].to_pylist()) for name in names)
@@ -124,7 +124,7 @@ def _origin(row: dict[str, Any], *, has_work: bool) -> str:
     return "the same lines launch work again and again"
 
 
-def _phases(rows: "list[dict[str, Any]]") -> "list[_Column]":
+def _phases(rows: list[dict[str, Any]]) -> list[_Column]:
     """Return the columns of the parts of a training step that some of these iterations have."""
     return [each for each in _PHASES if any(row[each[1]] for row in rows)]
 
@@ -146,7 +146,7 @@ def _first_against(first: dict[str, Any], usual: dict[str, Any]) -> str:
 _ALIKE = 1.1
 
 
-def _table(iterations: "pa.Table", middle: dict[str, Any]) -> "list[Part]":
+def _table(iterations: pa.Table, middle: dict[str, Any]) -> list[Part]:
     """Return the first iteration, the median one, and the others, slowest first."""
     rows = iterations.to_pylist()
     slowest = sorted(rows, key=lambda row: -row["duration_ns"])
@@ -165,7 +165,7 @@ def _table(iterations: "pa.Table", middle: dict[str, Any]) -> "list[Part]":
     return shown
 
 
-def _row(row: dict[str, Any], middle: dict[str, Any], columns: "Iterable[_Column]") -> Row:
+def _row(row: dict[str, Any], middle: dict[str, Any], columns: Iterable[_Column]) -> Row:
     number = row["number"]
     mark = "first" if number == 1 else "median" if number == middle["number"] else ""
     cells = (cell(row[column] or None) for _, column, cell in columns)

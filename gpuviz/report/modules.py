@@ -1,5 +1,6 @@
 """The modules of a neural network: their memory at the peak, and their time on the GPU."""
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from gpuviz.present.section import (
@@ -15,12 +16,10 @@ from gpuviz.present.section import (
 from gpuviz.quantities import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from gpuviz.recording import Recording
 
 _MOST_ROWS = 200
-_COLUMNS: "tuple[tuple[str, str, Callable[[int | None], Cell]], ...]" = (
+_COLUMNS: tuple[tuple[str, str, Callable[[int | None], Cell]], ...] = (
     ("At the peak", "peak_bytes", of_bytes),
     ("Activations", "activation_bytes", of_bytes),
     ("Forward", "forward_ns", of_time),
@@ -51,7 +50,7 @@ def modules_section(recording: "Recording", device: int) -> Section | None:
     return Section("modules", "Modules", (*parts, hint(_HINT)), count)
 
 
-def _row(row: dict[str, Any]) -> "Iterator[Cell]":
+def _row(row: dict[str, Any]) -> Iterator[Cell]:
     yield Cell(code=row["module"]) if row["module"] else Cell(_NO_MODULE)
     for _, column, cell in _COLUMNS:
         yield cell(row[column] or None)

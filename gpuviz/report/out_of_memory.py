@@ -1,15 +1,18 @@
 """HTML page about a failed request for memory."""
 
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from gpuviz.conclusions.numbers import failure_numbers
+from gpuviz.out_of_memory.cached_memory import FreeMemory
+from gpuviz.out_of_memory.failures import OutOfMemory
 from gpuviz.out_of_memory.remedies import remedies
 from gpuviz.out_of_memory.trials import few_pins
 from gpuviz.out_of_memory.verdict_text import place_name
 from gpuviz.present.markup import page, section_html
 from gpuviz.present.section import (
     Cell,
+    Part,
     Section,
     facts,
     heading,
@@ -21,25 +24,18 @@ from gpuviz.present.section import (
 )
 from gpuviz.present.section_table import section_table
 from gpuviz.quantities import format_bytes, format_duration
+from gpuviz.recording import Recording
 from gpuviz.report.facts import began
 from gpuviz.report.holders import frames_list, holders_table
 from gpuviz.report.page import embedded, policy, static
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from gpuviz.out_of_memory.cached_memory import FreeMemory
-    from gpuviz.out_of_memory.failures import OutOfMemory
-    from gpuviz.present.section import Part
-    from gpuviz.recording import Recording
 
 _MOST_STACKS = 20
 
 
 def build_page(
-    recording: "Recording",
-    failed: "OutOfMemory",
-    names: "Mapping[int, tuple[str, ...]]" = MappingProxyType({}),
+    recording: Recording,
+    failed: OutOfMemory,
+    names: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
 ) -> str:
     """Return the page about a failure, which embeds the recording.
 
@@ -67,7 +63,7 @@ def build_page(
 
 
 def _sections(
-    recording: "Recording", failed: "OutOfMemory", names: "Mapping[int, tuple[str, ...]]"
+    recording: Recording, failed: OutOfMemory, names: Mapping[int, tuple[str, ...]]
 ) -> list[Section]:
     by_line = "Allocated memory by line"
     by_pool = "Memory by pool and stream"
@@ -79,13 +75,13 @@ def _sections(
     ]
 
 
-def _device(recording: "Recording", failed: "OutOfMemory") -> str:
+def _device(recording: Recording, failed: OutOfMemory) -> str:
     rows = recording.table("devices").to_pylist()
     name = next((row["name"] for row in rows if row["id"] == failed.device), "")
     return f"device {failed.device}" + (f" ({name})" if name else "")
 
 
-def _request(recording: "Recording", failed: "OutOfMemory") -> "tuple[Part, ...]":
+def _request(recording: Recording, failed: OutOfMemory) -> tuple[Part, ...]:
     manifest = recording.manifest
     threads = recording.table("threads").to_pylist()
     thread = next((row["name"] for row in threads if row["id"] == failed.thread), "")
@@ -111,7 +107,7 @@ def _request(recording: "Recording", failed: "OutOfMemory") -> "tuple[Part, ...]
     )
 
 
-def _obstacles(recording: "Recording", failed: "OutOfMemory") -> "Iterator[Part]":
+def _obstacles(recording: Recording, failed: OutOfMemory) -> Iterator[Part]:
     for title, found in (
         ("Live blocks between free memory", failed.obstacle),
         ("Live blocks that keep segments in use", few_pins(failed)),
@@ -125,12 +121,12 @@ def _obstacles(recording: "Recording", failed: "OutOfMemory") -> "Iterator[Part]
             )
 
 
-def _line(recording: "Recording", stack: int) -> str:
+def _line(recording: Recording, stack: int) -> str:
     site, source = recording.call_stacks.call_site(stack)
     return f"{source.strip()}  {site}".strip()
 
 
-def _free_table(failed: "OutOfMemory") -> "Part":
+def _free_table(failed: OutOfMemory) -> Part:
     if not failed.free:
         return text("This allocator does not expose its segments.")
     headings = ("Pool and stream", "Reserved", "Free", "Largest free block", "Waiting for streams")
@@ -138,7 +134,7 @@ def _free_table(failed: "OutOfMemory") -> "Part":
     return table("Memory by pool and stream", headings, rows)
 
 
-def _free_row(failed: "OutOfMemory", each: "FreeMemory") -> tuple[Cell, ...]:
+def _free_row(failed: OutOfMemory, each: FreeMemory) -> tuple[Cell, ...]:
     is_own = (each.pool, each.stream) == (failed.pool, failed.stream)
     name = f"{each.name} (of the request)" if is_own else place_name(each)
     sizes = (each.reserved, each.free, each.largest, each.pending)

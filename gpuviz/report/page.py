@@ -5,10 +5,13 @@ import hashlib
 import os
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+
+import pyarrow as pa
 
 from gpuviz.analysis.derived_tables import derived_for_file
 from gpuviz.analysis.device_summary import summarize
@@ -20,6 +23,7 @@ from gpuviz.formats.output_path import check_free, check_report_name
 from gpuviz.formats.parallel_deflate import Threads
 from gpuviz.formats.whole_file import write_whole
 from gpuviz.present.markup import page, section_html, trusted
+from gpuviz.present.section import Section
 from gpuviz.present.section_table import section_table
 from gpuviz.report.facts import label, name, notes, overview, title
 from gpuviz.report.redaction import redact as redacted
@@ -27,12 +31,8 @@ from gpuviz.report.reduction import Shown, cut, reduce
 from gpuviz.report.sections import sections
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow as pa
     from markupsafe import Markup
 
-    from gpuviz.present.section import Section
     from gpuviz.recording import Recording
 
 # A multiple of 3, so that the base64 pieces can be concatenated.
@@ -126,7 +126,7 @@ class Archive:
                 for member in archive.infolist()
             }
 
-    def pieces(self) -> "Iterator[bytes]":
+    def pieces(self) -> Iterator[bytes]:
         """Yield the archive as base64, piece by piece."""
         self._written.result()
         return _pieces(self._file, self._file.seek(0, os.SEEK_END))
@@ -184,7 +184,7 @@ class Page(Archive):
         before, between, after = self._around
         return len(before) + between // 3 * 4 + len(after)
 
-    def pieces(self) -> "Iterator[bytes]":
+    def pieces(self) -> Iterator[bytes]:
         """Yield the page piece by piece."""
         before, between, after = self._around
         yield before
@@ -198,14 +198,14 @@ def _write(file: BinaryIO, recording: "Recording") -> int:
     return file.tell()
 
 
-def _pieces(file: BinaryIO, size: int) -> "Iterator[bytes]":
+def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
     """Yield the first bytes of a file as base64, piece by piece."""
     file.seek(0)
     for begin in range(0, size, _PIECE_BYTES):
         yield base64.b64encode(file.read(min(_PIECE_BYTES, size - begin)))
 
 
-def _text(shown: Shown, by_device: "list[tuple[int, list[Section]]]", end: End) -> tuple[str, str]:
+def _text(shown: Shown, by_device: list[tuple[int, list[Section]]], end: End) -> tuple[str, str]:
     """Return the text of the page before and after the embedded recording without its end."""
     recording = shown.recording
     script = static("report.js")
@@ -257,7 +257,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def embedded(recording: "Recording", shown_sections: "pa.Table") -> tuple[str, End]:
+def embedded(recording: "Recording", shown_sections: pa.Table) -> tuple[str, End]:
     """Return the recording's ``.gpuviz`` file with the sections of its page: start and end."""
     with tempfile.TemporaryFile(prefix="gpuviz-") as file:
         write_archive(file, recording, derived_for_file(recording))

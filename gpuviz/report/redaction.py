@@ -13,16 +13,12 @@ from gpuviz.analysis.compilations import NUMBA
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.manifest import LIBRARIES, Manifest
-from gpuviz.data.tables import DICTIONARIES, schemas
+from gpuviz.data.tables import DICTIONARIES, Tables, schemas
 from gpuviz.hazards.known import known_hazards
 from gpuviz.quantities import format_counted
 from gpuviz.report.callstack_redaction import redacted_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
     from gpuviz.recording import Recording
 
 NOTE = (
@@ -74,7 +70,7 @@ def redact(recording: "Recording") -> "Recording":
     return redacted
 
 
-def _with_new_names(known: "Mapping[str, pa.Table]", calls: "pa.Table") -> "dict[str, pa.Table]":
+def _with_new_names(known: Tables, calls: pa.Table) -> dict[str, pa.Table]:
     """Return the derived tables with the new ids of the names of calls."""
     waits = known["host_waits"]
     names = np.append(plain(calls["name"]), 0).astype(np.uint32)[plain(waits["call"])]
@@ -82,7 +78,7 @@ def _with_new_names(known: "Mapping[str, pa.Table]", calls: "pa.Table") -> "dict
     return {**known, "host_waits": waits.set_column(place, "name", pa.array(names))}
 
 
-def _redacted_processes(processes: "pa.Table") -> "pa.Table":
+def _redacted_processes(processes: pa.Table) -> pa.Table:
     """Return the processes with their ranks, but without hosts, process ids and programs."""
     rows = []
     for row in processes.to_pylist():
@@ -135,7 +131,7 @@ def _version(text: str) -> str:
     return text if _VERSION.fullmatch(text.replace(":", "").replace("-", "")) else ""
 
 
-def _redacted_modules(stacks: "pa.Table") -> "pa.Table":
+def _redacted_modules(stacks: pa.Table) -> pa.Table:
     """Return ``stacks`` with numbered modules."""
     numbers: dict[str, str] = {"": ""}
     modules = [
@@ -146,7 +142,7 @@ def _redacted_modules(stacks: "pa.Table") -> "pa.Table":
     return stacks.set_column(place, "module", pa.array(modules).dictionary_encode())
 
 
-def _redacted_strings(recording: "Recording") -> "dict[str, pa.Table]":
+def _redacted_strings(recording: "Recording") -> dict[str, pa.Table]:
     """Return ``strings`` and the tables that refer to it, with pseudonyms for each use."""
     strings = recording.tables["strings"].to_pydict()
     text_of = dict(zip(strings["id"], strings["text"], strict=True))
@@ -185,12 +181,12 @@ class _Pseudonyms:
 
     def ids(
         self,
-        old: "NDArray[Any]",
-        kinds: "NDArray[Any] | None",
+        old: np.ndarray,
+        kinds: np.ndarray | None,
         nouns: tuple[str, ...],
         *,
         is_call: bool,
-    ) -> "NDArray[Any]":
+    ) -> np.ndarray:
         """Return the new id of each old one; ``kinds`` are positions in ``nouns``."""
         kinds = np.zeros(len(old), np.int8) if kinds is None else kinds
         combined = old.astype(np.int64) * 256 + (kinds.astype(np.int64) & 0xFF)
@@ -220,7 +216,7 @@ class _Pseudonyms:
         return f"{noun} {self._counts[noun]}"
 
 
-def _named(table: "pa.Table", noun: str) -> "pa.Table":
+def _named(table: pa.Table, noun: str) -> pa.Table:
     """Return a table with numbered names: equal for equal names, empty for empty ones."""
     numbers: dict[str, int] = {}
     names = [
@@ -231,14 +227,14 @@ def _named(table: "pa.Table", noun: str) -> "pa.Table":
     return table.set_column(place, "name", pa.array(names, pa.utf8()))
 
 
-def _unnamed(streams: "pa.Table") -> "pa.Table":
+def _unnamed(streams: pa.Table) -> pa.Table:
     """Return streams none of which has its name from the program."""
     place = streams.schema.get_field_index("named")
     zeros = pa.array([0] * streams.num_rows, pa.uint8())
     return streams.set_column(place, streams.schema.field(place), zeros)
 
 
-def _with_known_words(table: "pa.Table", name: str, column: str) -> "pa.Table":
+def _with_known_words(table: pa.Table, name: str, column: str) -> pa.Table:
     """Return a table whose column contains only words of ``DICTIONARIES``, or ``unknown``."""
     known = DICTIONARIES[name, column]
     found = codes(table[column], known)
@@ -248,7 +244,7 @@ def _with_known_words(table: "pa.Table", name: str, column: str) -> "pa.Table":
     return table.set_column(table.schema.get_field_index(column), column, replaced)
 
 
-def _redacted_devices(table: "pa.Table") -> "pa.Table":
+def _redacted_devices(table: pa.Table) -> pa.Table:
     rows = table.to_pylist()
     for row in rows:
         row["name"] = row["name"] if _GPU_MODEL.fullmatch(row["name"] or "") else ""
@@ -257,7 +253,7 @@ def _redacted_devices(table: "pa.Table") -> "pa.Table":
     return pa.Table.from_pylist(rows, schema=schemas()["devices"])
 
 
-def _redacted_pools(table: "pa.Table") -> "pa.Table":
+def _redacted_pools(table: pa.Table) -> pa.Table:
     rows = table.to_pylist()
     for row in rows:
         known = row["segment_type"] in _SEGMENT_TYPES

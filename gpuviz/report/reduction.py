@@ -1,5 +1,6 @@
 """Reduction of a recording to a maximum size."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -16,8 +17,6 @@ from gpuviz.hazards.known import affordable_hazards, known_hazards
 from gpuviz.quantities import format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from gpuviz.recording import Recording
 
 # Shares of the time around the peak, of which the first that fits is kept.
@@ -52,7 +51,7 @@ class WrittenPage(Protocol):
         """Smallest possible size of the rest of the page in bytes."""
 
     @property
-    def tables(self) -> "Mapping[str, int]":
+    def tables(self) -> Mapping[str, int]:
         """Size of each table in the archive, in bytes."""
 
     def close(self) -> None:
@@ -85,7 +84,7 @@ def cut(recording: "Recording", start: int, end: int) -> Shown:
     return Shown(recording.window(start, end).with_note(sentence), (start, end))
 
 
-def reduce(shown: Shown, write: "Callable[[Shown], P]", largest: int) -> P:
+def reduce(shown: Shown, write: Callable[[Shown], P], largest: int) -> P:
     """Return a page with as much of a recording as fits, and a note for each omission.
 
     Links from launches to blocks are omitted first, then CUDA calls with the call stacks of
@@ -144,7 +143,7 @@ def _without_calls(recording: "Recording") -> "Recording":
     return _without_unused(reduced)
 
 
-def _without_calls_of_waits(waits: "pa.Table") -> "pa.Table":
+def _without_calls_of_waits(waits: pa.Table) -> pa.Table:
     kept = waits.filter(plain(waits["synchronization"]) >= 0)
     for column, value in (("name", 0), ("call", -1), ("stack", 0)):
         place, field = kept.schema.get_field_index(column), kept.schema.field(column)
@@ -162,7 +161,7 @@ class _Sizes:
     """
 
     around: int
-    tables: "Mapping[str, int]"
+    tables: Mapping[str, int]
 
     def of(self, share: float) -> float:
         """Return the expected bytes of a page with a share of the time."""
@@ -175,7 +174,7 @@ def _around_peak(
     shown: Shown,
     whole: "Recording",
     sizes: _Sizes,
-    write: "Callable[[Shown], P]",
+    write: Callable[[Shown], P],
     largest: int,
 ) -> P:
     """Return the page of the longest window around the peak that fits, of a few lengths.
@@ -276,7 +275,7 @@ def _without_unused(recording: "Recording") -> "Recording":
     return reduced
 
 
-def _used(table: "pa.Table", *columns: "pa.ChunkedArray") -> "pa.Table":
+def _used(table: pa.Table, *columns: pa.ChunkedArray) -> pa.Table:
     import pyarrow.compute as pc
 
     ids = pa.concat_arrays([pc.unique(column) for column in columns])

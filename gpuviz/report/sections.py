@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from gpuviz.analysis.device_summary import summarize
 from gpuviz.conclusions.recording_numbers import figures, headline
 from gpuviz.conclusions.shown import findings_of, hazards_of
@@ -23,8 +25,6 @@ from gpuviz.report.waterfall import waterfall
 from gpuviz.report.what_if import what_if_section
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from gpuviz.recording import Recording
 
 # Memory events; packing the blocks of more would take a noticeable part of writing a report.
@@ -45,7 +45,7 @@ def sections(recording: "Recording") -> list[tuple[int, list[Section]]]:
     return [*of_devices, (ANY_DEVICE, [whole])]
 
 
-def sections_table(recording: "Recording") -> "pa.Table":
+def sections_table(recording: "Recording") -> pa.Table:
     """Return all sections as the table from which a browser draws them."""
     return section_table(sections(recording))
 

@@ -4,15 +4,12 @@ import base64
 import json
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import BinaryIO
 
 from gpuviz.formats.output_path import check_free
 from gpuviz.formats.whole_file import write_whole
 from gpuviz.present.markup import page
 from gpuviz.report.page import policy, static
-
-if TYPE_CHECKING:
-    from typing import BinaryIO
 
 _RAW_DEFLATE = -15
 # gpuviz/native/viewer as WebAssembly; a build without its compiler has none.
@@ -20,7 +17,7 @@ _READER = Path(__file__).parents[1] / "static" / "snapshot_reader.wasm"
 _LINKED = "generic"
 
 
-def write_viewer(path: "Path", *, overwrite: bool = False) -> "Path":
+def write_viewer(path: Path, *, overwrite: bool = False) -> Path:
     """Write the page, which contains no recording; return its path.
 
     It reads PyTorch's memory snapshots if this build of gpuviz has their reader for browsers.
@@ -44,7 +41,7 @@ def write_viewer(path: "Path", *, overwrite: bool = False) -> "Path":
         )
     ).encode()
 
-    def copy(file: "BinaryIO") -> None:
+    def copy(file: BinaryIO) -> None:
         file.write(text)
 
     return write_whole(path, copy, overwrite=overwrite)

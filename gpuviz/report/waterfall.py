@@ -1,19 +1,16 @@
 """The peak of a device's memory as a waterfall, level by level."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpuviz.present.section import Bar, Cell, Row, heading, of_bytes, table
+import pyarrow as pa
+
+from gpuviz.present.section import Bar, Cell, Part, Row, heading, of_bytes, table
 from gpuviz.quantities import format_bytes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from gpuviz.present.section import Part
 
 _OF = {"program": "the program", "allocator": "the allocator", "others": "others"}
 
 
-def waterfall(chain: "pa.Table") -> "tuple[Part, ...]":
+def waterfall(chain: pa.Table) -> tuple[Part, ...]:
     """Return the table of `gpuviz.Recording.peak_chain`, a bar for each level.
 
     There is none if no memory was recorded.

@@ -12,6 +12,7 @@ from gpuviz.errors import RecordingError
 from gpuviz.present.section import (
     Bar,
     Cell,
+    Part,
     Row,
     Section,
     hint,
@@ -24,7 +25,6 @@ from gpuviz.present.section import (
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
 
 if TYPE_CHECKING:
-    from gpuviz.present.section import Part
     from gpuviz.recording import Recording
 
 _HEADINGS = (
@@ -55,7 +55,7 @@ def what_if_section(recording: "Recording", device: int) -> Section | None:
     return Section("what-if", "What-if", tuple(_parts(recording, device)))
 
 
-def _parts(recording: "Recording", device: int) -> "list[Part]":
+def _parts(recording: "Recording", device: int) -> list[Part]:
     try:
         found = affordable_what_if(recording, device)
     except (RecordingError, DeviceError) as error:

@@ -36,7 +36,7 @@ class SharedReading(Generic[T]):
             ).start()
         return await asyncio.wrap_future(latest)
 
-    def _run(self, reading: "Future[T]") -> None:
+    def _run(self, reading: Future[T]) -> None:
         try:
             value = self._read()
         except Exception as error:  # noqa: BLE001 - raised where it is awaited

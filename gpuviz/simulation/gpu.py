@@ -3,7 +3,6 @@
 import gc
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from gpuviz import _core
 from gpuviz.allocator.arguments import integer, text
@@ -11,6 +10,7 @@ from gpuviz.allocator.non_copyable import NonCopyable
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.recorder import ranges
 from gpuviz.recorder.prevention import NO_PREVENTION, Prevention
+from gpuviz.recorder.tracer import TracerOptions
 from gpuviz.simulation.arrays import (
     SimulatedArray,
     SimulatedPinnedArray,
@@ -28,9 +28,6 @@ from gpuviz.simulation.launch_arguments import (
 from gpuviz.simulation.source import DEVICE, SimulatedSource
 from gpuviz.simulation.stream import CurrentStream, SimulatedEvent, SimulatedStream
 from gpuviz.simulation.tracer import SimulatedTracer
-
-if TYPE_CHECKING:
-    from gpuviz.recorder.tracer import TracerOptions
 
 _COPIES = DICTIONARIES["activities", "copy_kind"]
 
@@ -312,7 +309,7 @@ class SimulatedGPU(NonCopyable):
             prevention=prevention,
         )
 
-    def tracer(self, options: "TracerOptions") -> SimulatedTracer:
+    def tracer(self, options: TracerOptions) -> SimulatedTracer:
         """Return a tracer of its streams for one recording."""
         return SimulatedTracer(self._native, options)
 

@@ -1,11 +1,10 @@
 """The simulated GPUs of this process: who learns of new ones, and their allocators."""
 
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gpuviz import _core
     from gpuviz.simulation.gpu import SimulatedGPU
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,10 +29,6 @@ from gpuviz.simulation.replayed_activities import (
     with_activities,
     with_aligned_activities,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 CUPY_POOL = "cupy.cuda.memory.MemoryPool"
 
@@ -234,7 +230,7 @@ def _replay_at_once(program: _Program) -> Recording:
     return with_aligned_activities(Recording(tables, manifest), recording, events["origin"])
 
 
-def _joined(parts: "dict[int, dict[str, NDArray[Any]]]") -> "dict[str, NDArray[Any]]":
+def _joined(parts: dict[int, dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """Return the events of all devices, ordered by time."""
     names = ("origin", *(field.name for field in schemas()["memory_events"]))
     for device, part in parts.items():
@@ -248,11 +244,11 @@ def _joined(parts: "dict[int, dict[str, NDArray[Any]]]") -> "dict[str, NDArray[A
     return {name: values[order] for name, values in joined.items()}
 
 
-def _distinct(values: "NDArray[Any]") -> list[int]:
+def _distinct(values: np.ndarray) -> list[int]:
     return [int(each) for each in np.unique(values)]
 
 
-def _device_memory(events: "Mapping[str, NDArray[Any]]") -> "pa.Table":
+def _device_memory(events: Mapping[str, np.ndarray]) -> pa.Table:
     """Return the used memory of each device after each change."""
     added = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
     removed = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
@@ -290,7 +286,7 @@ class _ReplaySource:
         self.allocator = program.allocator
         self.allocator_name = program.allocator_name
 
-    def tables(self) -> "dict[str, pa.Table]":
+    def tables(self) -> dict[str, pa.Table]:
         """Return the recording's own stacks, frames and threads."""
         recording = self._program.recording
         return {name: recording.tables[name] for name in ("frames", "stacks", "threads")}

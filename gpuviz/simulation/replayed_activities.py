@@ -1,7 +1,7 @@
 """GPU activities of the original recording in a replay."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,13 +9,8 @@ import pyarrow as pa
 from gpuviz.analysis.launches import calls_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.recording_data import RecordingData
-from gpuviz.data.tables import ACTIONS
+from gpuviz.data.tables import ACTIONS, Tables
 from gpuviz.recording import Recording
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
 
 # Memory operations are not copied, because the replay has its own segments.
 CARRIED = (
@@ -52,17 +47,17 @@ class Asked:
         allocates: Whether each operation is an allocation.
     """
 
-    rows: "NDArray[Any]"
-    blocks: "NDArray[Any]"
-    allocates: "NDArray[Any]"
+    rows: np.ndarray
+    blocks: np.ndarray
+    allocates: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
     """Rows of a replay's ``memory_events``, and the rows of the recording that they repeat."""
 
-    rows: "NDArray[Any]"
-    origins: "NDArray[Any]"
+    rows: np.ndarray
+    origins: np.ndarray
 
 
 def has_activities(recording: RecordingData) -> bool:
@@ -73,7 +68,7 @@ def has_activities(recording: RecordingData) -> bool:
 def with_activities(
     replayed: Recording,
     recording: RecordingData,
-    asked: "Mapping[int, Asked]",
+    asked: Mapping[int, Asked],
 ) -> Recording:
     """Return a replay at speed 1 on the recording's clock, with the recording's activities.
 
@@ -100,7 +95,7 @@ def with_activities(
 
 
 def with_aligned_activities(
-    replayed: Recording, recording: RecordingData, origins: "NDArray[Any]"
+    replayed: Recording, recording: RecordingData, origins: np.ndarray
 ) -> Recording:
     """Return a replay on the recording's clock, with the recording's activities.
 
@@ -119,8 +114,8 @@ def with_aligned_activities(
 def _with_tables(
     replayed: Recording,
     recording: RecordingData,
-    changed: "Mapping[str, pa.Table]",
-    pairs: "list[_Pairs]",
+    changed: Tables,
+    pairs: list[_Pairs],
 ) -> Recording:
     carried = {name: recording.tables[name] for name in CARRIED}
     tables = {**replayed.tables, **carried, **changed}
@@ -152,8 +147,8 @@ def _pairs(replayed: Recording, device: int, asked: Asked) -> _Pairs | None:
 def _memory_events(
     replayed: Recording,
     recording: RecordingData,
-    aligned: "Mapping[int, _Pairs]",
-) -> "pa.Table":
+    aligned: Mapping[int, _Pairs],
+) -> pa.Table:
     events, before = replayed.tables["memory_events"], recording.tables["memory_events"]
     times = _retimed(events, replayed, recording, aligned)
     ranges = np.zeros(events.num_rows, np.uint32)
@@ -167,18 +162,18 @@ def _memory_events(
 def _device_memory(
     replayed: Recording,
     recording: RecordingData,
-    aligned: "Mapping[int, _Pairs]",
-) -> "pa.Table":
+    aligned: Mapping[int, _Pairs],
+) -> pa.Table:
     samples = replayed.tables["device_memory"]
     return _with(samples, time=_retimed(samples, replayed, recording, aligned))
 
 
 def _retimed(
-    table: "pa.Table",
+    table: pa.Table,
     replayed: Recording,
     recording: RecordingData,
-    aligned: "Mapping[int, _Pairs]",
-) -> "NDArray[Any]":
+    aligned: Mapping[int, _Pairs],
+) -> np.ndarray:
     """Return the times of a replay's rows on the recording's clock, not below 0."""
     times, devices = plain(table["time"]).copy(), plain(table["device"])
     events = replayed.tables["memory_events"]
@@ -188,17 +183,17 @@ def _retimed(
             later = _ascending(recording.tables["memory_events"], pairs.origins) - at
             here = devices == device
             times[here] += np.rint(np.interp(times[here], at, later)).astype(np.int64)
-    result: NDArray[Any] = np.maximum(times, 0)
+    result: np.ndarray = np.maximum(times, 0)
     return result
 
 
-def _ascending(events: "pa.Table", rows: "NDArray[Any]") -> "NDArray[Any]":
+def _ascending(events: pa.Table, rows: np.ndarray) -> np.ndarray:
     """Return the times of rows, corrected to never decrease."""
-    ascending: NDArray[Any] = np.maximum.accumulate(plain(events["time"])[rows])
+    ascending: np.ndarray = np.maximum.accumulate(plain(events["time"])[rows])
     return ascending
 
 
-def _stream_ids(replayed: Recording, recording: RecordingData) -> "NDArray[Any]":
+def _stream_ids(replayed: Recording, recording: RecordingData) -> np.ndarray:
     """Return the recording's stream id for each stream id of a replay."""
     used = set(recording.tables["memory_events"]["stream"].unique().to_pylist())
     known = {
@@ -216,8 +211,8 @@ def _stream_ids(replayed: Recording, recording: RecordingData) -> "NDArray[Any]"
 def _launch_blocks(
     replayed: Recording,
     recording: RecordingData,
-    pairs: "list[_Pairs]",
-) -> "pa.Table":
+    pairs: list[_Pairs],
+) -> pa.Table:
     """Return the recording's rows with the replay's addresses, without rows of unknown blocks."""
     table = recording.tables["launch_blocks"]
     if not table.num_rows:
@@ -243,11 +238,11 @@ def _launch_blocks(
 
 
 def _latest(
-    addresses: "NDArray[Any]",
-    times: "NDArray[Any]",
-    wanted: "NDArray[Any]",
-    moments: "NDArray[Any]",
-) -> "NDArray[Any]":
+    addresses: np.ndarray,
+    times: np.ndarray,
+    wanted: np.ndarray,
+    moments: np.ndarray,
+) -> np.ndarray:
     """Return the position of the last allocation of each address up to a time; -1 if none."""
     both = np.concatenate([addresses, wanted])
     is_wanted = np.arange(len(both)) >= len(addresses)
@@ -262,7 +257,7 @@ def _latest(
     return result[len(addresses) :]
 
 
-def _with(table: "pa.Table", **columns: "NDArray[Any]") -> "pa.Table":
+def _with(table: pa.Table, **columns: np.ndarray) -> pa.Table:
     """Return a table with some columns replaced."""
     for name, values in columns.items():
         field = table.schema.field(name)

@@ -1,6 +1,6 @@
 """Memory events of a simulated GPU."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -8,8 +8,6 @@ from gpuviz import _core
 from gpuviz.recorder.prevention import NO_PREVENTION, PreventedReuse, Prevention
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pyarrow as pa
 
 DEVICE = 0
@@ -70,7 +68,7 @@ class SimulatedSource:
             return sink
         return _core.ClockedSink(self._native, sink)
 
-    def devices(self, _active: "Iterable[int]", /) -> list[dict[str, Any]]:
+    def devices(self, _active: Iterable[int], /) -> list[dict[str, Any]]:
         """Return the simulated device."""
         total = self._allocator.device.total_memory
         named = {"id": DEVICE, "name": "simulated GPU", "uuid": ""}

@@ -1,14 +1,12 @@
 """Streams, events and graphs of a simulated GPU."""
 
 import threading
-from typing import TYPE_CHECKING, Self
+from types import TracebackType
+from typing import Self
 
 from gpuviz import _core
 from gpuviz.allocator.non_copyable import NonCopyable
 from gpuviz.simulation.source import DEVICE
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 
 class CurrentStream(threading.local):
@@ -38,7 +36,7 @@ class CurrentStream(threading.local):
 class SimulatedEvent(NonCopyable):
     """A point in a stream's work, like ``cupy.cuda.Event``."""
 
-    def __init__(self, native: _core.SimulatedGpu, current: "CurrentStream") -> None:
+    def __init__(self, native: _core.SimulatedGpu, current: CurrentStream) -> None:
         self._native = native
         self._current = current
         self.ptr = native.create_event()
@@ -74,7 +72,7 @@ class SimulatedStream(NonCopyable):
     device_id = DEVICE
 
     def __init__(
-        self, native: _core.SimulatedGpu, current: "CurrentStream", ptr: int, *, owned: bool
+        self, native: _core.SimulatedGpu, current: CurrentStream, ptr: int, *, owned: bool
     ) -> None:
         self._native = native
         self._current = current
@@ -96,7 +94,7 @@ class SimulatedStream(NonCopyable):
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
-        traceback: "TracebackType | None",
+        traceback: TracebackType | None,
     ) -> None:
         """Restore the previous current stream."""
         self._current.streams.pop()
@@ -170,7 +168,7 @@ class SimulatedStream(NonCopyable):
 class SimulatedGraph(NonCopyable):
     """Kernels launched together, one after the other, like ``cupy.cuda.Graph``."""
 
-    def __init__(self, native: _core.SimulatedGpu, current: "CurrentStream", capture: int) -> None:
+    def __init__(self, native: _core.SimulatedGpu, current: CurrentStream, capture: int) -> None:
         self._native = native
         self._current = current
         self._id = native.end_capture(capture)

@@ -1,13 +1,13 @@
 """GPU activities of a simulated GPU."""
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from gpuviz.recorder.tracer import TracerOptions
 
+if TYPE_CHECKING:
     from gpuviz import _core
-    from gpuviz.recorder.tracer import TracerOptions
 
 
 # What recording a call costs, for budgets: about what it does on a GPU.
@@ -17,10 +17,10 @@ _NS_PER_CALL = 1_000
 class SimulatedTracer:
     """Records the activities of a `SimulatedGPU`; see `recorder.tracer.Tracer`."""
 
-    costs: "Mapping[str, tuple[int, int]]" = MappingProxyType({})
+    costs: Mapping[str, tuple[int, int]] = MappingProxyType({})
     notes: tuple[str, ...] = ()
 
-    def __init__(self, native: "_core.SimulatedGpu", options: "TracerOptions") -> None:
+    def __init__(self, native: "_core.SimulatedGpu", options: TracerOptions) -> None:
         self._native = native
         self._options = options
         self._session: _core.Session | None = None

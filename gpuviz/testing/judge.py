@@ -1,21 +1,19 @@
 """Verdicts on a test's recording, as text with the lines that are responsible."""
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from gpuviz.data.columns import plain
 from gpuviz.hazards.known import unknown
 from gpuviz.present.text import hazards_text
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
-from gpuviz.testing.leaks import leaks
+from gpuviz.testing.leaks import Owners, leaks
 from gpuviz.testing.marks import HazardLimit, LeakLimit, Limits, MemoryLimit, SynchronizationLimit
 from gpuviz.testing.measures import own_peak, reserved_peak
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from gpuviz.recording import Recording
-    from gpuviz.testing.leaks import Owners
 
 _MOST_ROWS = 5
 
@@ -35,7 +33,7 @@ class Judge:
         self,
         recording: "Recording",
         end_ns: int,
-        known: "Owners",
+        known: Owners,
         *,
         depth: int,
         has_streams: bool,
@@ -124,9 +122,7 @@ class Judge:
         reason = " ".join(self._recording.notes) or "GPU activities were not recorded."
         return f"{limit.mark} cannot be judged: {reason}"
 
-    def _rows(
-        self, by_stack: "Mapping[int, int]", form: "Callable[[int], str]" = format_bytes
-    ) -> str:
+    def _rows(self, by_stack: Mapping[int, int], form: Callable[[int], str] = format_bytes) -> str:
         """Return a row for each place, as deep as asked for, largest first."""
         sums = Counter[str]()
         for stack, value in by_stack.items():

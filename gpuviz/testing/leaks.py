@@ -1,13 +1,12 @@
 """GPU memory that a test leaves allocated, by call stack."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuviz.analysis.lifetimes import lifetimes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gpuviz.recording import Recording
 
 # Functions of pytest that run a test. What calls them differs between warm-ups and the test.
@@ -89,7 +88,7 @@ def leaks(recording: "Recording", known: Owners) -> list[Leak]:
     return sorted(found, key=lambda leak: -leak.bytes)
 
 
-def _blocks(recording: "Recording") -> "Iterator[_Block]":
+def _blocks(recording: "Recording") -> Iterator[_Block]:
     blocks = lifetimes(recording)
     count = recording.tables["memory_events"].num_rows
     initial = recording.manifest.initial_events

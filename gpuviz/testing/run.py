@@ -4,7 +4,7 @@ import gc
 import hashlib
 import re
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -19,8 +19,6 @@ from gpuviz.testing.forks import forks
 from gpuviz.testing.marks import HazardLimit, LeakLimit, Limits, SynchronizationLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from gpuviz.recorder.recorder import Recorder
     from gpuviz.recording import Recording
     from gpuviz.simulation.gpu import SimulatedGPU
@@ -60,9 +58,9 @@ class Options:
     folder: Path | None = None
     depth: int = 1
     comparisons: tuple[AllowedIncrease, ...] = ()
-    previous: "Mapping[str, Mapping[str, int]]" = field(default_factory=dict)
+    previous: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
-    def records(self, fixtures: "Collection[str]") -> bool:
+    def records(self, fixtures: Collection[str]) -> bool:
         """Return whether a test without marks that has these fixtures is recorded."""
         return self.records_all and (SIMULATED_GPU in fixtures or not missing_gpu())
 
@@ -182,7 +180,7 @@ class Case:
             report.sections.append(("gpuviz", printable(kept)))
 
     @property
-    def _funcargs(self) -> "dict[str, Any]":
+    def _funcargs(self) -> dict[str, Any]:
         found: dict[str, Any] = getattr(self._item, "funcargs", None) or {}
         return found
 

@@ -100,7 +100,7 @@ class Session:
             if cache is not None:
                 cache.set(_CACHE, {**_stored(self._config), **passed})
 
-    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the tests with the highest peaks."""
         lines = self._lines() if self._options.lists_tests else []
         if self._options.comparisons and self._results:

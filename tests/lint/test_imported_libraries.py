@@ -63,6 +63,9 @@ def heavy_imports(path: Path) -> set[str]:
     if layer_of(path) == "notebook":
         # Widgets derive from their classes; their files are imported only when a widget is created.
         heavy -= {"ipywidgets", "anywidget"}
+    if path.is_relative_to(PACKAGE / "commands" / "workloads"):
+        # Programs, which are imported to be run.
+        heavy -= {"cupy", "cupyx", "numpy"}
     return {
         name
         for name, at_import in imports(path)

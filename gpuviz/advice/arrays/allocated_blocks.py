@@ -1,7 +1,6 @@
 """The blocks of a device on a scale of places, and the peak that they reach."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,13 +9,9 @@ from gpuviz.advice.arrays.needed_touches import needed_touches
 from gpuviz.advice.replay.peak_replay import PeakReplay
 from gpuviz.analysis.peak import Peak, peak
 from gpuviz.analysis.statements import Statements
+from gpuviz.analysis.touches import Touches
 from gpuviz.data.columns import distinct, plain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.touches import Touches
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 
 class AllocatedBlocks:
@@ -48,7 +43,7 @@ class AllocatedBlocks:
         replay: The peak after changes.
     """
 
-    def __init__(self, recording: "RecordingData", device: int, used: "Touches") -> None:
+    def __init__(self, recording: RecordingData, device: int, used: Touches) -> None:
         self.recording, self.device, self.used = recording, device, used
         self.needed = needed_touches(recording, used)
         table, blocks = recording.tables["memory_events"], used.blocks
@@ -72,35 +67,35 @@ class AllocatedBlocks:
         self.replay = PeakReplay(self.places.count, self.begin, self.end, self.size)
         self.peak_place = self.replay.peak_place
 
-    def before_lines(self, calls: "NDArray[Any]") -> "NDArray[Any]":
+    def before_lines(self, calls: np.ndarray) -> np.ndarray:
         """Return the places before the lines of some calls, rows of ``api_calls``."""
-        places: NDArray[Any] = np.asarray(self.places.before(self.statements.of_calls(calls)[0]))
+        places: np.ndarray = np.asarray(self.places.before(self.statements.of_calls(calls)[0]))
         return places
 
-    def after_lines(self, calls: "NDArray[Any]") -> "NDArray[Any]":
+    def after_lines(self, calls: np.ndarray) -> np.ndarray:
         """Return the places after the lines of some calls, rows of ``api_calls``."""
         return self.after_times(self.statements.of_calls(calls)[1])
 
-    def after_times(self, times: "NDArray[Any]") -> "NDArray[Any]":
+    def after_times(self, times: np.ndarray) -> np.ndarray:
         """Return the places after some times, in ns since the recording's start."""
-        places: NDArray[Any] = np.asarray(self.places.after(times))
+        places: np.ndarray = np.asarray(self.places.after(times))
         return places
 
-    def after_calls(self, calls: "NDArray[Any]") -> "NDArray[Any]":
+    def after_calls(self, calls: np.ndarray) -> np.ndarray:
         """Return the places after some calls, rows of ``api_calls``."""
         return self.after_times(plain(self.recording.tables["api_calls"]["end"])[calls])
 
-    def line_runs(self, calls: "NDArray[Any]") -> "NDArray[Any]":
+    def line_runs(self, calls: np.ndarray) -> np.ndarray:
         """Return when the runs of lines that some calls belong to began; see `Statements`."""
         return self.statements.of_calls(calls)[0]
 
     @cached_property
-    def call_times(self) -> "NDArray[Any]":
+    def call_times(self) -> np.ndarray:
         """When each row of ``api_calls`` began, in ns."""
         return plain(self.recording.tables["api_calls"]["time"])
 
     @cached_property
-    def place(self) -> "NDArray[Any]":
+    def place(self) -> np.ndarray:
         """For each block of ``used.blocks``, its index in the device's blocks; -1 of others."""
         place = np.full(len(self.used.blocks), -1)
         place[self.number] = np.arange(len(self.number))
@@ -112,24 +107,24 @@ class AllocatedBlocks:
         return self.replay.peak_bytes == self.peak.bytes
 
     @cached_property
-    def of_peak(self) -> "NDArray[Any]":
+    def of_peak(self) -> np.ndarray:
         """The block whose allocation reached the peak, if it is known."""
         return np.flatnonzero(self.begin == self.peak_place)
 
     @cached_property
-    def at_peak(self) -> "NDArray[Any]":
+    def at_peak(self) -> np.ndarray:
         """Whether each block was allocated at the peak."""
-        there: NDArray[Any] = (self.begin <= self.peak_place) & (self.end > self.peak_place)
+        there: np.ndarray = (self.begin <= self.peak_place) & (self.end > self.peak_place)
         return there
 
     @cached_property
-    def made_until(self) -> "NDArray[Any]":
+    def made_until(self) -> np.ndarray:
         """When the run of the line that allocated each block ends, in ns; see `Statements`."""
         return self.statements.ends_of_events(self.used.blocks.alloc[self.number])
 
     @cached_property
-    def is_returned(self) -> "NDArray[Any]":
+    def is_returned(self) -> np.ndarray:
         """Whether each block is still allocated when the run of its line ends."""
         ends = self.used.blocks.end[self.number]
-        returned: NDArray[Any] = (ends < 0) | (ends > self.made_until)
+        returned: np.ndarray = (ends < 0) | (ends > self.made_until)
         return returned

@@ -1,22 +1,20 @@
 """The lines of the program that allocate and use a device's blocks, for sentences."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuviz.advice.evidence import Evidence, Line
 from gpuviz.advice.finding import named
 from gpuviz.advice.replay.trace import MOST_SHOWN
+from gpuviz.advice.source.callers import Returned
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import distinct, plain
 from gpuviz.quantities import format_bytes, format_counted
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.source.callers import Returned
 
 # Half of the window that shows a moment: a share of the recording, and at least a microsecond.
 _AROUND = 0.02
@@ -48,19 +46,19 @@ class BlockLines:
     def _site_of(self, stack: int) -> tuple[str, str]:
         return self._recording.call_stacks.call_site(stack)
 
-    def first_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
+    def first_use(self, blocks: np.ndarray) -> tuple[str, str]:
         """Return the call site and the source line of the first use of some blocks."""
         return self._earliest(blocks, self._used.first[self._device.number[blocks]])
 
-    def first_need(self, blocks: "NDArray[Any]") -> tuple[str, str]:
+    def first_need(self, blocks: np.ndarray) -> tuple[str, str]:
         """Return the call site and the source line of the first use that is not a fill."""
         return self._earliest(blocks, self._device.needed.first[self._device.number[blocks]])
 
-    def _earliest(self, blocks: "NDArray[Any]", calls: "NDArray[Any]") -> tuple[str, str]:
+    def _earliest(self, blocks: np.ndarray, calls: np.ndarray) -> tuple[str, str]:
         first = int(np.argmin(self._device.call_times[calls]))
         return self.line_of_use(int(blocks[first]), int(calls[first]))
 
-    def last_use(self, blocks: "NDArray[Any]") -> tuple[str, str]:
+    def last_use(self, blocks: np.ndarray) -> tuple[str, str]:
         """Return the call site and the source line of the last use of most of some blocks."""
         calls = self._used.last[self._device.number[blocks]]
         order = np.argsort(self._device.call_times[calls], kind="stable")
@@ -82,7 +80,7 @@ class BlockLines:
             uses[line] = known + count, max(before, place)
         return max(uses, key=lambda line: uses[line])
 
-    def have_one_last_line(self, blocks: "NDArray[Any]") -> bool:
+    def have_one_last_line(self, blocks: np.ndarray) -> bool:
         """Return whether one line of the program last uses all of some blocks."""
         calls = self._used.last[self._device.number[blocks]]
         used = np.stack([self._device.site[blocks], stacks_of(self._recording.tables, calls)])
@@ -105,7 +103,7 @@ class BlockLines:
         inner = named(*self._site_of(stack))
         return outer if inner == outer else f"{inner}, within {outer}"
 
-    def after_last_use(self, blocks: "NDArray[Any]") -> str:
+    def after_last_use(self, blocks: np.ndarray) -> str:
         """Return the line after which blocks of a line can be deleted, for a sentence."""
         block, call = self._latest_use(blocks)
         if self.are_held_at_peak(blocks) or self._is_freed_by_its_last_line(block, call):
@@ -128,7 +126,7 @@ class BlockLines:
         calls = distinct(self._used.call[self._used.block == number])
         return int(np.count_nonzero(stacks[calls] == stacks[self._used.last[number]])) > 1
 
-    def returned_to(self, blocks: "NDArray[Any]") -> "Returned | None":
+    def returned_to(self, blocks: np.ndarray) -> Returned | None:
         """Return the line to which a function had returned blocks before the peak.
 
         None unless all of them were returned to one line, after their last use.
@@ -142,11 +140,11 @@ class BlockLines:
         used = stacks_of(self._recording.tables, self._used.last[number])
         return self._callers.returned_to(blocks, used, self.peak_stack)
 
-    def are_held_at_peak(self, blocks: "NDArray[Any]") -> bool:
+    def are_held_at_peak(self, blocks: np.ndarray) -> bool:
         """Whether the peak is reached before the call returns that last uses blocks of a line."""
         return self.is_in_call_of_peak(*self._latest_use(blocks))
 
-    def _latest_use(self, blocks: "NDArray[Any]") -> tuple[int, int]:
+    def _latest_use(self, blocks: np.ndarray) -> tuple[int, int]:
         calls = self._used.last[self._device.number[blocks]]
         latest = int(np.argmax(self._device.call_times[calls]))
         return int(blocks[latest]), int(calls[latest])
@@ -155,7 +153,7 @@ class BlockLines:
         """Return whether the line of a block's use goes on, or what it calls, up to the peak."""
         return self._reaches_peak(self.line_of_use(block, call)[0], call)
 
-    def are_in_statement_of_peak(self, blocks: "NDArray[Any]") -> bool:
+    def are_in_statement_of_peak(self, blocks: np.ndarray) -> bool:
         """Whether the statement that last uses blocks of a line reaches the peak before it ends.
 
         Nothing can be deleted within it.
@@ -165,14 +163,14 @@ class BlockLines:
         innermost = self._recording.call_stacks.user_frames(stack)[:1]
         return bool(innermost) and self._reaches_peak(innermost[0].site, call)
 
-    def is_returned_within(self, blocks: "NDArray[Any]") -> bool:
+    def is_returned_within(self, blocks: np.ndarray) -> bool:
         """Whether the last line calls a function whose ``return`` is the last use of blocks."""
         _, call = self._latest_use(blocks)
         stack = int(plain(self._recording.tables["api_calls"]["stack"])[call])
         frames = self._recording.call_stacks.user_frames(stack)[:1]
         return any(frame.source.startswith("return ") for frame in frames)
 
-    def have_views(self, blocks: "NDArray[Any]") -> bool:
+    def have_views(self, blocks: np.ndarray) -> bool:
         """Whether some calls that use blocks get addresses within them."""
         of_blocks = np.isin(self._used.block, self._device.number[blocks])
         return bool((of_blocks & ~self._used.at_begin).any())
@@ -204,7 +202,7 @@ class BlockLines:
         stack = int(plain(self._recording.tables["api_calls"]["stack"])[call])
         return self._callers.line_of_use(block, stack)
 
-    def evidence(self, blocks: "NDArray[Any]") -> Evidence:
+    def evidence(self, blocks: np.ndarray) -> Evidence:
         """Return the allocations of the largest of some blocks, and a time around the peak."""
         start, end = self._recording.time_range
         half = max(int((end - start) * _AROUND), _LEAST_NS)
@@ -214,14 +212,14 @@ class BlockLines:
         rows = np.sort(self._used.blocks.alloc[self._device.number[largest]])
         return Evidence("memory_events", tuple(rows.tolist()), window)
 
-    def line_of(self, blocks: "NDArray[Any]") -> Line:
+    def line_of(self, blocks: np.ndarray) -> Line:
         """Return the line that allocated some blocks, with their bytes and number."""
         stack = int(self._device.stack[blocks[0]])
         size = format_bytes(int(self._device.size[blocks].sum()))
         line = self._callers.line(int(blocks[0])) or self._site_of(stack)
         return Line(*line, f"{size} in {format_counted(len(blocks), 'array')}", stack)
 
-    def holding_line_of(self, blocks: "NDArray[Any]") -> Line:
+    def holding_line_of(self, blocks: np.ndarray) -> Line:
         """Return the line that keeps some blocks of one line, with their bytes and number.
 
         It is the line that allocated them, unless functions return all of them to another one.
@@ -231,7 +229,7 @@ class BlockLines:
         known = held.pop() if len(held) == 1 else None
         return line if known is None else replace(line, site=known[0], source=known[1])
 
-    def lines_of(self, blocks: "NDArray[Any]") -> tuple[Line, ...]:
+    def lines_of(self, blocks: np.ndarray) -> tuple[Line, ...]:
         """Return the lines that allocated some blocks, most bytes first."""
         sites, rows = np.unique(self._device.site[blocks], return_inverse=True)
         sums = np.bincount(rows.ravel(), self._device.size[blocks], len(sites))

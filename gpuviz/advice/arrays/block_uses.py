@@ -1,21 +1,15 @@
 """The uses of a device's blocks, by block and by call."""
 
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.analysis.launches import have_frame, stacks_of
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import distinct, plain
 from gpuviz.data.strings import are_named
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.data.call_stacks import Frame
 
 
 class BlockUses:
@@ -34,7 +28,7 @@ class BlockUses:
         work: The number in the schedule of that activity; -1 if there is none.
     """
 
-    def __init__(self, device: "DeviceBlocks") -> None:
+    def __init__(self, device: DeviceBlocks) -> None:
         used = device.used
         place = device.place[used.block]
         rows = np.flatnonzero(place >= 0)
@@ -49,34 +43,34 @@ class BlockUses:
         self._by_call = np.argsort(self.call, kind="stable")
         self._calls = self.call[self._by_call]
 
-    def are_within(self, matches: "Callable[[Frame], bool]") -> "NDArray[Any]":
+    def are_within(self, matches: Callable[[Frame], bool]) -> np.ndarray:
         """Return whether the call stack of each row has a frame for which a function is true."""
         recording = self._device.recording
         return have_frame(recording, stacks_of(recording.tables, self.call), matches)
 
-    def are_of(self, pattern: "re.Pattern[str]") -> "NDArray[Any]":
+    def are_of(self, pattern: re.Pattern[str]) -> np.ndarray:
         """Return whether the name of the activity of each row matches; not without one."""
         tables = self._device.recording.tables
         names = plain(tables["activities"]["name"])[np.maximum(self.activity, 0)]
-        found: NDArray[Any] = (self.activity >= 0) & are_named(tables, names, pattern.search)
+        found: np.ndarray = (self.activity >= 0) & are_named(tables, names, pattern.search)
         return found
 
-    def of_block(self, block: int) -> "NDArray[Any]":
+    def of_block(self, block: int) -> np.ndarray:
         """Return the rows of a block, in their order."""
-        rows: NDArray[Any] = self._by_block[_equal(self._blocks, block)]
+        rows: np.ndarray = self._by_block[_equal(self._blocks, block)]
         return rows
 
-    def of_call(self, row: int) -> "NDArray[Any]":
+    def of_call(self, row: int) -> np.ndarray:
         """Return the rows with the call of a row, with itself."""
-        rows: NDArray[Any] = self._by_call[_equal(self._calls, int(self.call[row]))]
+        rows: np.ndarray = self._by_call[_equal(self._calls, int(self.call[row]))]
         return rows
 
-    def beside(self, row: int) -> "NDArray[Any]":
+    def beside(self, row: int) -> np.ndarray:
         """Return the other blocks that the call of a row uses."""
         blocks = self.block[self.of_call(row)]
         return distinct(blocks[blocks != self.block[row]])
 
 
-def _equal(ascending: "NDArray[Any]", value: int) -> slice:
+def _equal(ascending: np.ndarray, value: int) -> slice:
     """Return where ascending values are equal to one."""
     return slice(*np.searchsorted(ascending, (value, value + 1)).tolist())

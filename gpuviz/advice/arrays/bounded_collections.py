@@ -1,13 +1,8 @@
 """Arrays that a collection of bounded size keeps, such as a window or a cache."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.data.columns import distinct
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Fewer arrays of a line may be variables that a loop passes on.
 _LEAST_KEPT = 3
@@ -17,12 +12,12 @@ _LEAST_USED_AT_LAST = 2
 
 
 def may_be_needed(
-    site: "NDArray[Any]",
-    begin: "NDArray[Any]",
-    end: "NDArray[Any]",
-    made: "NDArray[Any]",
-    used: "NDArray[Any]",
-) -> "NDArray[Any]":
+    site: np.ndarray,
+    begin: np.ndarray,
+    end: np.ndarray,
+    made: np.ndarray,
+    used: np.ndarray,
+) -> np.ndarray:
     """Return which blocks a collection keeps whose program cannot tell which it needs again.
 
     From some time on, the line that makes the blocks has as many others each time, and at least two
@@ -57,12 +52,12 @@ def may_be_needed(
 
 
 def used_in_any_order(
-    site: "NDArray[Any]",
-    begin: "NDArray[Any]",
-    made: "NDArray[Any]",
-    run: "NDArray[Any]",
-    used: "NDArray[Any]",
-) -> "NDArray[Any]":
+    site: np.ndarray,
+    begin: np.ndarray,
+    made: np.ndarray,
+    run: np.ndarray,
+    used: np.ndarray,
+) -> np.ndarray:
     """Return which blocks are of a line that makes entries of a cache.
 
     The program cannot tell which of them it needs again: two older ones are used after the last use

@@ -1,18 +1,16 @@
 """Arrays that nothing but the garbage collector frees, because reference cycles keep them."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuviz.data.codes import HOST_STATES, OWN_THREADS
 from gpuviz.data.columns import codes, distinct, plain
+from gpuviz.data.recording_data import RecordingData
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.data.recording_data import RecordingData
 
 # What `gpuviz.ownership.holders` calls objects that only refer to one another.
 CYCLE = "a reference cycle"
@@ -37,7 +35,7 @@ class Collections:
         is_requested: Whether the program called the collector itself.
     """
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: RecordingData) -> None:
         samples = recording.tables["host_samples"]
         rows = np.flatnonzero(codes(samples["state"], HOST_STATES) == _COLLECTION)
         begin = plain(samples["time"])[rows]
@@ -53,7 +51,7 @@ class Collections:
         ]
         self.is_requested = np.isin(stack, requesting)
 
-    def of_events(self, times: "NDArray[Any]", threads: "NDArray[Any]") -> "NDArray[Any]":
+    def of_events(self, times: np.ndarray, threads: np.ndarray) -> np.ndarray:
         """Return the number of the collection that each event was a part of; -1 without one.
 
         Args:
@@ -80,12 +78,12 @@ class CollectedLine:
             keep them.
     """
 
-    blocks: "NDArray[Any]"
-    made: "NDArray[Any]"
+    blocks: np.ndarray
+    made: np.ndarray
     newest: int
 
 
-def collected_blocks(device: "DeviceBlocks") -> "NDArray[Any]":
+def collected_blocks(device: "DeviceBlocks") -> np.ndarray:
     """Return the blocks of lines whose arrays only the garbage collector frees, in order."""
     found = [each.blocks for each in collected_lines(device)]
     return np.sort(np.concatenate([np.zeros(0, np.int64), *found]))
@@ -125,7 +123,7 @@ def collected_lines(device: "DeviceBlocks") -> list[CollectedLine]:
     return found
 
 
-def _largest_sites(device: "DeviceBlocks", is_chosen: "NDArray[Any]") -> list[int]:
+def _largest_sites(device: "DeviceBlocks", is_chosen: np.ndarray) -> list[int]:
     """Return the lines with the most bytes in some blocks."""
     sizes = np.bincount(device.site[is_chosen], device.size[is_chosen])
     largest = np.argsort(-sizes, kind="stable")[:_MOST_SITES]
@@ -133,7 +131,7 @@ def _largest_sites(device: "DeviceBlocks", is_chosen: "NDArray[Any]") -> list[in
     return found
 
 
-def _own_threads(recording: "RecordingData") -> "NDArray[Any]":
+def _own_threads(recording: RecordingData) -> np.ndarray:
     """Return gpuviz's own threads, which free arrays of the program only in collections."""
     threads = recording.tables["threads"].to_pylist()
     return np.array([row["id"] for row in threads if row["name"].startswith(OWN_THREADS)])
@@ -142,8 +140,8 @@ def _own_threads(recording: "RecordingData") -> "NDArray[Any]":
 def _newest_left(
     device: "DeviceBlocks",
     collections: Collections,
-    blocks: "NDArray[Any]",
-    number: "NDArray[Any]",
+    blocks: np.ndarray,
+    number: np.ndarray,
 ) -> int | None:
     """Return how many unused arrays, the newest, collections leave while a line makes others.
 
@@ -183,9 +181,9 @@ def _newest_left(
     return min(left) if len(left) >= max(_LEAST_COLLECTIONS, failed) else None
 
 
-def _held_by_cycles(device: "DeviceBlocks", blocks: "NDArray[Any]") -> "NDArray[Any]":
+def _held_by_cycles(device: "DeviceBlocks", blocks: np.ndarray) -> np.ndarray:
     """Return those of some blocks that the recording does not free, if only cycles hold them."""
-    left: NDArray[Any] = blocks[device.used.blocks.end[device.number[blocks]] < 0]
+    left: np.ndarray = blocks[device.used.blocks.end[device.number[blocks]] < 0]
     held = device.recording.tables["held_blocks"]
     rows = np.flatnonzero(plain(held["device"]) == device.device)
     addresses = device.used.blocks.address[device.number[left]]

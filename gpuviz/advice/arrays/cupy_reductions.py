@@ -1,15 +1,12 @@
 """Kernels of CuPy's reductions."""
 
 import re
-from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from gpuviz.data.columns import plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import are_named
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _OF_CUB = r".*\bDevice\w*Reduce\w*Kernel\b"
 # Its own kernels and those of CUB.
@@ -20,13 +17,13 @@ _REDUCTION = re.compile(
 _CUB_KERNEL = re.compile(_OF_CUB)
 
 
-def are_reductions(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
+def are_reductions(recording: RecordingData, activities: np.ndarray) -> np.ndarray:
     """Return whether some rows of ``activities`` are kernels of CuPy's reductions."""
     names = plain(recording.tables["activities"]["name"])[activities]
     return are_named(recording.tables, names, _REDUCTION.match)
 
 
-def are_of_cub(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
+def are_of_cub(recording: RecordingData, activities: np.ndarray) -> np.ndarray:
     """Return whether some rows of ``activities`` are kernels of CUB's reductions."""
     names = plain(recording.tables["activities"]["name"])[activities]
     return are_named(recording.tables, names, _CUB_KERNEL.match)

@@ -1,28 +1,26 @@
 """When a program can delete an array that it no longer needs, and what else keeps it until then."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, dropwhile, islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.evidence import Line
 from gpuviz.advice.finding import is_of_backward, named
-from gpuviz.advice.source.close_statements import LOOPS, close_statements, statements_around
+from gpuviz.advice.source.close_statements import (
+    LOOPS,
+    CloseStatements,
+    Statement,
+    close_statements,
+    statements_around,
+)
 from gpuviz.advice.source.named_values import assigned
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.evidence import Line
-    from gpuviz.advice.source.close_statements import CloseStatements, Statement
-    from gpuviz.data.call_stacks import Frame
 
 BY_CALLER = " The caller must not keep it either, as in `f(make())`."
 _ENTERS = ("__enter__", "__aenter__")
@@ -51,7 +49,7 @@ class Deletion:
     when: str
 
 
-def deletion(device: "DeviceBlocks", blocks: "NDArray[Any]") -> Deletion:
+def deletion(device: DeviceBlocks, blocks: np.ndarray) -> Deletion:
     """Return when blocks of a line can be deleted.
 
     If the line, or the one that a function returns them to, makes the next ones at the peak, those
@@ -79,7 +77,7 @@ def deletion(device: "DeviceBlocks", blocks: "NDArray[Any]") -> Deletion:
     return Deletion(variable, after, when)
 
 
-def named_later(device: "DeviceBlocks", block: int) -> str:
+def named_later(device: DeviceBlocks, block: int) -> str:
     """Return what to do about a later line that names an array after its last use; empty if none.
 
     Such as for its shape: the line would fail without the variable. That counts where the function
@@ -111,7 +109,7 @@ def named_later(device: "DeviceBlocks", block: int) -> str:
     return ""
 
 
-def _later(close: "CloseStatements") -> "Iterator[Statement]":
+def _later(close: CloseStatements) -> Iterator[Statement]:
     """Yield the statements after a line in its round, without what runs instead of it."""
     line, skipped = close.line, None
     least = line.indentation + bool(line.keyword)
@@ -127,11 +125,11 @@ def _later(close: "CloseStatements") -> "Iterator[Statement]":
         yield each
 
 
-def _function(frame: "Frame") -> tuple[str, str, int]:
+def _function(frame: Frame) -> tuple[str, str, int]:
     return frame.name, frame.filename, frame.cell
 
 
-def is_deleted_in_round(device: "DeviceBlocks", stack: int) -> bool:
+def is_deleted_in_round(device: DeviceBlocks, stack: int) -> bool:
     """Return whether each round of a loop deletes the variable of the array that it makes.
 
     That of a list of them does not count.
@@ -155,7 +153,7 @@ def is_deleted_in_round(device: "DeviceBlocks", stack: int) -> bool:
     return False
 
 
-def is_of_with_block(device: "DeviceBlocks", line: "Line") -> bool:
+def is_of_with_block(device: DeviceBlocks, line: Line) -> bool:
     """Return whether a `with` statement makes arrays of a line, and keeps them until it ends.
 
     Either ``__enter__`` makes them itself, or the function that it calls, as `contextlib` does. If
@@ -170,13 +168,13 @@ def is_of_with_block(device: "DeviceBlocks", line: "Line") -> bool:
     return any(each.name.rpartition(".")[2] in _ENTERS for each in frames[place : place + 2])
 
 
-def _goes_on(device: "DeviceBlocks", name: str, filename: str) -> bool:
+def _goes_on(device: DeviceBlocks, name: str, filename: str) -> bool:
     """Return whether the peak is reached in a function, or in what it calls."""
     frames = device.recording.call_stacks.frames(device.lines.peak_stack)
     return any((each.name, each.filename) == (name, filename) for each in frames)
 
 
-def generator_advice(device: "DeviceBlocks", line: "Line") -> str:
+def generator_advice(device: DeviceBlocks, line: Line) -> str:
     """Return what a generator must do whose line makes arrays and yields them; empty if none does.
 
     What it has yielded is in its variable until it goes on, which is too late for a peak that the

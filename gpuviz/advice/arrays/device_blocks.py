@@ -1,7 +1,7 @@
 """The blocks of a device, and where the program makes, uses and frees each."""
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,19 +19,12 @@ from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.source.callers import Callers
 from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.categories import is_training
-from gpuviz.analysis.growing_lines import growing_lines
+from gpuviz.analysis.growing_lines import GrowingLine, growing_lines
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.touches import Touches, touches
 from gpuviz.data.codes import ACTIONS
 from gpuviz.data.columns import codes, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.growing_lines import GrowingLine
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 _OOM = ACTIONS.index("oom")
 
@@ -56,7 +49,7 @@ class DeviceBlocks(AllocatedBlocks):
 
     def __init__(
         self,
-        recording: "RecordingData",
+        recording: RecordingData,
         device: int,
         used: Touches,
         schedule: Schedule | None = None,
@@ -68,19 +61,19 @@ class DeviceBlocks(AllocatedBlocks):
         self.is_shared = are_shared(recording, used)[self.number]
         self.is_used_at_any_time = are_used_at_any_time(recording, used)[self.number]
 
-    def _is_left_by_failure(self) -> "NDArray[Any]":
+    def _is_left_by_failure(self) -> np.ndarray:
         """Return which blocks a failed request finds allocated that nothing uses after it."""
         events, blocks = self.recording.tables["memory_events"], self.used.blocks
         rows = self.events[codes(events["action"], ACTIONS)[self.events] == _OOM]
         failed = np.append(-1, rows)
         latest = failed[np.searchsorted(failed, blocks.free[self.number]) - 1]
         used = np.append(self.call_times, -1)[self.used.last[self.number]]
-        left: NDArray[Any] = plain(events["time"])[latest] > used
+        left: np.ndarray = plain(events["time"])[latest] > used
         left &= latest > blocks.alloc[self.number]
         return left
 
     @cached_property
-    def first(self) -> "NDArray[Any]":
+    def first(self) -> np.ndarray:
         """The place before the line that first used each block; its end if there is none.
 
         Its begin if that is unknown.
@@ -91,14 +84,14 @@ class DeviceBlocks(AllocatedBlocks):
         return np.where(is_known, np.where(self.is_used, first, self.end), self.begin)
 
     @cached_property
-    def last(self) -> "NDArray[Any]":
+    def last(self) -> np.ndarray:
         """As `after_use`, but the end of what torch keeps itself."""
         if self.training is None:
             return self.after_use
         return np.where(self.training.is_held, self.end, self.after_use)
 
     @cached_property
-    def after_use(self) -> "NDArray[Any]":
+    def after_use(self) -> np.ndarray:
         """The place after the line that last used each block; its begin if there is none.
 
         Its end if that is unknown. A program can free a block there, but not within the line. Of a
@@ -113,7 +106,7 @@ class DeviceBlocks(AllocatedBlocks):
         return np.where(is_known, np.minimum(last, self._superseded[0]), self.end)
 
     @property
-    def is_kept(self) -> "NDArray[Any]":
+    def is_kept(self) -> np.ndarray:
         """Whether something else than the variable of a loop keeps each block after its last use.
 
         Such as a list: the same calls have made two more arrays meanwhile.
@@ -121,21 +114,21 @@ class DeviceBlocks(AllocatedBlocks):
         return self._superseded[1]
 
     @cached_property
-    def _superseded(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def _superseded(self) -> tuple[np.ndarray, np.ndarray]:
         return superseded(self)
 
     @property
-    def first_needed(self) -> "NDArray[Any]":
+    def first_needed(self) -> np.ndarray:
         """As `first`, but for ``needed``; if the block is handed over, it leaves one to wait."""
         return self._handed_over[1]
 
     @property
-    def is_handed_over(self) -> "NDArray[Any]":
+    def is_handed_over(self) -> np.ndarray:
         """Whether another thread than its maker first needs each block, as of many of its line."""
         return self._handed_over[0]
 
     @cached_property
-    def _handed_over(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def _handed_over(self) -> tuple[np.ndarray, np.ndarray]:
         """Which blocks threads hand over, and the place of each block's first need then."""
         calls = self.needed.first[self.number]
         is_needed = self.needed.used[self.number]
@@ -149,27 +142,27 @@ class DeviceBlocks(AllocatedBlocks):
         is_other = is_needed & is_known & (makers != plain(table["thread"])[calls])
         return handed_over(is_other, self.site, self.begin, self.end, needed)
 
-    def _is_known(self, calls: "NDArray[Any]") -> "NDArray[Any]":
+    def _is_known(self, calls: np.ndarray) -> np.ndarray:
         """Return whether it is known where the line of a call begins and ends that uses each block.
 
         Not without a call stack, nor of blocks that are used at any time.
         """
         known = plain(self.recording.tables["api_calls"]["stack"])[calls] != 0
-        is_known: NDArray[Any] = ~self.is_used_at_any_time & known
+        is_known: np.ndarray = ~self.is_used_at_any_time & known
         return is_known
 
     @cached_property
-    def is_unread(self) -> "NDArray[Any]":
+    def is_unread(self) -> np.ndarray:
         """Whether the program itself allocates and frees each block, and nothing reads it.
 
         It is not used, or only filled.
         """
-        unread: NDArray[Any] = ~self.needed.used[self.number] & self.is_freed & ~self.is_initial
+        unread: np.ndarray = ~self.needed.used[self.number] & self.is_freed & ~self.is_initial
         unread &= ~self.is_shared
         unread &= is_own(self.recording, self.stack)
         return unread
 
-    def _may_be_needed_again(self) -> "NDArray[Any]":
+    def _may_be_needed_again(self) -> np.ndarray:
         """Return which blocks a collection keeps whose program cannot tell what it needs again."""
         returned = np.flatnonzero(self.is_returned)
         calls = self.used.last[self.number[returned]]
@@ -183,7 +176,7 @@ class DeviceBlocks(AllocatedBlocks):
         found[returned] |= may_be_needed(site, begin, self.end[returned], made, used)
         return found
 
-    def keep_filled_by(self, activities: "Sequence[int]") -> None:
+    def keep_filled_by(self, activities: Sequence[int]) -> None:
         """Take the arrays that some work fills, and others of their lines, for ones to be kept.
 
         Args:
@@ -193,11 +186,11 @@ class DeviceBlocks(AllocatedBlocks):
         self._is_to_keep |= np.isin(self.site, self.site[place[place >= 0]])
 
     @cached_property
-    def _is_to_keep(self) -> "NDArray[Any]":
+    def _is_to_keep(self) -> np.ndarray:
         return np.zeros(len(self.size), bool)
 
     @cached_property
-    def is_stuck(self) -> "NDArray[Any]":
+    def is_stuck(self) -> np.ndarray:
         """Whether each block is to be kept, or its last statement reaches the peak before it ends.
 
         Of blocks at the peak: nothing can delete them within the statement.
@@ -210,25 +203,25 @@ class DeviceBlocks(AllocatedBlocks):
         return stuck
 
     @cached_property
-    def is_collected(self) -> "NDArray[Any]":
+    def is_collected(self) -> np.ndarray:
         """Whether only the garbage collector frees each block, as others of its line."""
         collected = np.zeros(len(self.size), bool)
         collected[collected_blocks(self)] = True
         return collected
 
     @cached_property
-    def is_seen(self) -> "NDArray[Any]":
+    def is_seen(self) -> np.ndarray:
         """Whether all work on the GPU while each block lived names the blocks that it uses."""
         blocks = self.used.blocks
         unknown = self.call_times[self.used.opaque]
         ends = np.where(blocks.end < 0, np.iinfo(np.int64).max, blocks.end)
         before = np.searchsorted(unknown, blocks.begin)
         seen = before == np.searchsorted(unknown, ends, side="right")
-        of_device: NDArray[Any] = seen[self.number]
+        of_device: np.ndarray = seen[self.number]
         return of_device
 
     @cached_property
-    def last_known(self) -> "NDArray[Any]":
+    def last_known(self) -> np.ndarray:
         """The row of ``api_calls`` that is the last known to use each block; -1 without one.
 
         Work that may use a block without naming it does not count.
@@ -239,7 +232,7 @@ class DeviceBlocks(AllocatedBlocks):
         return last
 
     @cached_property
-    def after_known_use(self) -> "NDArray[Any]":
+    def after_known_use(self) -> np.ndarray:
         """The place after the last call that is known to use each block; its begin without one.
 
         Within a line, only a library can free the block there.
@@ -247,11 +240,11 @@ class DeviceBlocks(AllocatedBlocks):
         return self._after_known(self.after_calls(self.last_known))
 
     @cached_property
-    def after_known_line(self) -> "NDArray[Any]":
+    def after_known_line(self) -> np.ndarray:
         """The place after the last line that is known to use each block; its begin without one."""
         return self._after_known(self.after_lines(self.last_known))
 
-    def _after_known(self, places: "NDArray[Any]") -> "NDArray[Any]":
+    def _after_known(self, places: np.ndarray) -> np.ndarray:
         return np.where(self.last_known >= 0, np.clip(places, self.begin, self.end), self.begin)
 
     @cached_property
@@ -260,14 +253,14 @@ class DeviceBlocks(AllocatedBlocks):
         return replacements(self)
 
     @cached_property
-    def is_used_only_when_made(self) -> "NDArray[Any]":
+    def is_used_only_when_made(self) -> np.ndarray:
         """Whether nothing uses each block after the run of the line that makes it."""
         used = np.append(self.call_times, -1)[self.used.last[self.number]]
-        only: NDArray[Any] = used < self.made_until
+        only: np.ndarray = used < self.made_until
         return only
 
     @cached_property
-    def is_for_later(self) -> "NDArray[Any]":
+    def is_for_later(self) -> np.ndarray:
         """Whether each block was made for a later use that others of its calls had, and it has not.
 
         As the best result so far, or a state to go back to: the program cannot know that it will
@@ -287,7 +280,7 @@ class DeviceBlocks(AllocatedBlocks):
         return TrainingBlocks(self) if is_training(self.recording) else None
 
     @cached_property
-    def growing(self) -> "list[GrowingLine]":
+    def growing(self) -> list[GrowingLine]:
         """The lines of the device whose live memory grows."""
         found = growing_lines(self.recording, self.used)
         return [line for line in found if line.device == self.device and line.growth is not None]
@@ -310,14 +303,12 @@ class DeviceBlocks(AllocatedBlocks):
         return Callers(self.recording, self.stack, np.where(last >= 0, stacks, 0))
 
     @cached_property
-    def site(self) -> "NDArray[Any]":
+    def site(self) -> np.ndarray:
         """A number for each block, equal for blocks of the same line of the program."""
         return self.callers.numbers
 
 
-def device_blocks(
-    recording: "RecordingData", schedule: Schedule | None = None
-) -> "list[DeviceBlocks]":
+def device_blocks(recording: RecordingData, schedule: Schedule | None = None) -> list[DeviceBlocks]:
     """Return the blocks of each device whose memory and work were recorded without a gap."""
     if recording.dropped:
         return []

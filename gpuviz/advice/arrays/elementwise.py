@@ -1,25 +1,19 @@
 """The launches of CuPy's elementwise functions, and the arrays that they read and write."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.analysis.kernels import short_name
+from gpuviz.analysis.touches import Touches
 from gpuviz.data.columns import distinct, plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.touches import Touches
-    from gpuviz.data.recording_data import RecordingData
 
 # CuPy names the kernels of its universal functions after them and the types of their arguments:
 # `cupy_square__float32_float32` reads one array and writes another of the same type.
@@ -83,7 +77,7 @@ def function_of(kernel: str) -> Function | None:
     return Function(match["function"], tuple(inputs), output) if known else None
 
 
-def function_names(recording: "RecordingData", activities: "NDArray[Any]") -> str:
+def function_names(recording: RecordingData, activities: np.ndarray) -> str:
     """Return the functions of some kernels for a sentence."""
     tables = recording.tables
     kernels = texts(tables, plain(tables["activities"]["name"])[activities])
@@ -99,14 +93,12 @@ def _name_of(kernel: str) -> str:
     return "a matrix product" if _PRODUCT.match(kernel) else f"`{short_name(kernel)}`"
 
 
-def type_bytes() -> "NDArray[Any]":
+def type_bytes() -> np.ndarray:
     """Return the bytes of an element of each of `TYPES`."""
     return np.array(list(_BYTES.values()), np.int64)
 
 
-def read_bytes_of_functions(
-    recording: "RecordingData", activities: "NDArray[Any]"
-) -> "NDArray[Any]":
+def read_bytes_of_functions(recording: RecordingData, activities: np.ndarray) -> np.ndarray:
     """Return how many bytes some kernels read of each array at most; 0 if that is not known.
 
     An elementwise function has a thread for each element, and reads each of its inputs once.
@@ -117,7 +109,7 @@ def read_bytes_of_functions(
     arrays = [() if each is None else each.arrays for each in functions]
     widest = [max((_BYTES[kind] for kind in each), default=0) for each in arrays]
     widths = np.array(widest, np.int64)[np.searchsorted(known, name)]
-    found: NDArray[Any] = kernel_threads(recording, activities) * widths
+    found: np.ndarray = kernel_threads(recording, activities) * widths
     return found
 
 
@@ -147,7 +139,7 @@ class Elementwise:
         kind: For each array that is read, its type as an index of `TYPES`; -1 if unknown.
     """
 
-    def __init__(self, recording: "RecordingData", used: "Touches") -> None:
+    def __init__(self, recording: RecordingData, used: Touches) -> None:
         tables = recording.tables
         names = plain(tables["activities"]["name"])
         touched = np.flatnonzero(used.activity >= 0)
@@ -196,18 +188,18 @@ class Elementwise:
         return len(self.call)
 
     @cached_property
-    def reads(self) -> "NDArray[Any]":
+    def reads(self) -> np.ndarray:
         """How many arrays each launch reads."""
-        counts: NDArray[Any] = np.bincount(self.launch, minlength=len(self))
+        counts: np.ndarray = np.bincount(self.launch, minlength=len(self))
         return counts
 
-    def where(self, accepts: "Callable[[Function], bool]") -> "NDArray[Any]":
+    def where(self, accepts: Callable[[Function], bool]) -> np.ndarray:
         """Return which launches are of functions that a condition accepts."""
         accepted = np.array([accepts(each) for each in self.functions], bool)
-        found: NDArray[Any] = accepted[self.function]
+        found: np.ndarray = accepted[self.function]
         return found
 
-    def _kinds(self) -> "NDArray[Any]":
+    def _kinds(self) -> np.ndarray:
         """Return the type of each array that is read.
 
         The kernel's arguments are in the order of the types in its name. If some of them are not
@@ -221,9 +213,7 @@ class Elementwise:
         first = np.searchsorted(self.launch, self.launch)
         place = np.minimum(np.arange(len(self.launch)) - first, most - 1)
         inputs = np.count_nonzero(kinds >= 0, axis=1)[function]
-        found: NDArray[Any] = np.where(
-            self.reads[self.launch] == inputs, kinds[function, place], -1
-        )
+        found: np.ndarray = np.where(self.reads[self.launch] == inputs, kinds[function, place], -1)
         return found
 
     def name(self, launch: int) -> str:
@@ -231,24 +221,24 @@ class Elementwise:
         return self.functions[int(self.function[launch])].name
 
 
-def kernel_threads(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
+def kernel_threads(recording: RecordingData, activities: np.ndarray) -> np.ndarray:
     """Return how many threads each kernel has; 0 if unknown."""
     return _threads(recording, activities, ("grid", "block"))
 
 
-def block_threads(recording: "RecordingData", activities: "NDArray[Any]") -> "NDArray[Any]":
+def block_threads(recording: RecordingData, activities: np.ndarray) -> np.ndarray:
     """Return how many threads a block of each kernel has; 0 if unknown."""
     return _threads(recording, activities, ("block",))
 
 
 def _threads(
-    recording: "RecordingData", activities: "NDArray[Any]", parts: tuple[str, ...]
-) -> "NDArray[Any]":
+    recording: RecordingData, activities: np.ndarray, parts: tuple[str, ...]
+) -> np.ndarray:
     table = recording.tables["launch_configurations"]
     sides = [f"{of}_{axis}" for of in parts for axis in "xyz"]
     # A product of damaged numbers is wrong, but does not fail.
     threads = np.prod([plain(table[side]).astype(np.int64) for side in sides], axis=0)
     launch = plain(recording.tables["activities"]["launch"])[activities]
     rows = first_rows(plain(table["id"]), launch)
-    found: NDArray[Any] = np.append(threads, 0)[rows]
+    found: np.ndarray = np.append(threads, 0)[rows]
     return found

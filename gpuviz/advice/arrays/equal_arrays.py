@@ -1,27 +1,21 @@
 """Arrays of a line that hold the same values at the same time."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.work_values import WorkValues
 from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.categories import block_categories
 from gpuviz.analysis.grouping import numbered
 from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import are_named
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.arrays.work_values import WorkValues
-    from gpuviz.data.recording_data import RecordingData
 
 # Fewer may be there for a reason, such as a copy to go back to.
 _LEAST_ARRAYS = 4
@@ -43,18 +37,18 @@ class EqualArrays:
         is_autocast: Whether autocast makes them from parameters of a model.
     """
 
-    blocks: "NDArray[Any]"
-    value: "NDArray[Any]"
-    work: "NDArray[Any]"
+    blocks: np.ndarray
+    value: np.ndarray
+    work: np.ndarray
     is_autocast: bool
 
     @property
-    def is_first(self) -> "NDArray[Any]":
+    def is_first(self) -> np.ndarray:
         """Whether each array is the first with its values."""
-        first: NDArray[Any] = np.diff(self.value, prepend=-1) != 0
+        first: np.ndarray = np.diff(self.value, prepend=-1) != 0
         return first
 
-    def change(self, device: "DeviceBlocks") -> Change:
+    def change(self, device: DeviceBlocks) -> Change:
         """Return the lifetimes if the first array with each value is kept instead of the others."""
         begin, end = device.begin[self.blocks].copy(), device.begin[self.blocks].copy()
         starts = np.flatnonzero(self.is_first)
@@ -62,7 +56,7 @@ class EqualArrays:
         return Change(self.blocks, begin, end)
 
 
-def equal_arrays(device: "DeviceBlocks", values: "WorkValues") -> "Iterator[EqualArrays]":
+def equal_arrays(device: DeviceBlocks, values: WorkValues) -> Iterator[EqualArrays]:
     """Yield the arrays of each line of which at least four are equal and allocated at the peak.
 
     Each is an array that only one kernel writes, from inputs with the same values, and that
@@ -98,25 +92,25 @@ def equal_arrays(device: "DeviceBlocks", values: "WorkValues") -> "Iterator[Equa
 
 
 def _casts_of_parameters(
-    device: "DeviceBlocks", values: "WorkValues", work: "NDArray[Any]", place: "NDArray[Any]"
-) -> "NDArray[Any]":
+    device: DeviceBlocks, values: WorkValues, work: np.ndarray, place: np.ndarray
+) -> np.ndarray:
     """Return which work converts parameters to numbers of half the bytes for a layer of PyTorch."""
     recording = device.recording
     names = plain(recording.tables["activities"]["name"])[np.maximum(values.activity[work], 0)]
     _, categories = block_categories(recording)
     read = values.first_read(work)
     blocks = device.used.blocks
-    found: NDArray[Any] = are_named(recording.tables, names, _TO_HALF.search)
+    found: np.ndarray = are_named(recording.tables, names, _TO_HALF.search)
     found &= (read >= 0) & (categories[read] == _PARAMETER)
     found &= blocks.requested[read] == device.requested[place] * _TWICE
     found &= _by_layers(recording, values.stacks[work])
     return found
 
 
-def _by_layers(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
+def _by_layers(recording: RecordingData, stacks: np.ndarray) -> np.ndarray:
     """Return whether a layer of PyTorch makes the call with each stack itself."""
     numbers, first = numbered(stacks)
     frames = (recording.call_stacks.frames(stack)[:1] for stack in stacks[first].tolist())
     of_distinct = [any(_LAYERS.search(each.filename) for each in inner) for inner in frames]
-    found: NDArray[Any] = np.array(of_distinct, bool)[numbers]
+    found: np.ndarray = np.array(of_distinct, bool)[numbers]
     return found

@@ -1,13 +1,8 @@
 """Arrays that one thread makes and another one uses, as through a queue."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.data.columns import distinct
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Fewer arrays of a line are no queue.
 _LEAST_HANDED = 6
@@ -16,12 +11,12 @@ _AT_ONCE = 3
 
 
 def handed_over(
-    is_other_thread: "NDArray[Any]",
-    site: "NDArray[Any]",
-    begin: "NDArray[Any]",
-    end: "NDArray[Any]",
-    needed: "NDArray[Any]",
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+    is_other_thread: np.ndarray,
+    site: np.ndarray,
+    begin: np.ndarray,
+    end: np.ndarray,
+    needed: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return which blocks threads hand over, and where the first thread can allocate each.
 
     It makes an array while another one waits for the second thread, which uses a third: so a queue

@@ -2,19 +2,14 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import READ, WRITE
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 # CuPy's kernels that join arrays, of `concatenate`, `stack` and what is made of them. Large parts
 # are copied one by one.
@@ -38,17 +33,17 @@ class Joins:
         is_shared: Whether that kernel joins all parts.
     """
 
-    part: "NDArray[Any]"
-    target: "NDArray[Any]"
-    activity: "NDArray[Any]"
-    is_shared: "NDArray[Any]"
+    part: np.ndarray
+    target: np.ndarray
+    activity: np.ndarray
+    is_shared: np.ndarray
 
-    def of(self, rows: "NDArray[Any]") -> "Joins":
+    def of(self, rows: np.ndarray) -> "Joins":
         """Return some rows."""
         return Joins(self.part[rows], self.target[rows], self.activity[rows], self.is_shared[rows])
 
 
-def joins(device: "DeviceBlocks") -> Joins:
+def joins(device: DeviceBlocks) -> Joins:
     """Return the parts that are joined to larger arrays, and not used afterwards.
 
     Which arrays a kernel that joins receives is a table in the memory of the device: its parts are
@@ -58,7 +53,7 @@ def joins(device: "DeviceBlocks") -> Joins:
     return Joins(*(np.concatenate(pair) for pair in zip(copied, joined, strict=True)))
 
 
-def joins_of_torch(device: "DeviceBlocks") -> Joins:
+def joins_of_torch(device: DeviceBlocks) -> Joins:
     """Return the parts that kernels of PyTorch join to new arrays, and not used afterwards."""
     used, tables = device.used, device.recording.tables
     joining = are_named(tables, plain(tables["activities"]["name"]), _JOIN_OF_TORCH.search)
@@ -80,7 +75,7 @@ def joins_of_torch(device: "DeviceBlocks") -> Joins:
     return Joins(part, target, used.activity[touch], np.ones(len(part), bool))
 
 
-def copies_of_parts(device: "DeviceBlocks") -> "tuple[NDArray[Any], ...]":
+def copies_of_parts(device: DeviceBlocks) -> tuple[np.ndarray, ...]:
     """Return arrays that are copied whole into larger ones, each by a copy of its own.
 
     Returns:
@@ -107,7 +102,7 @@ def copies_of_parts(device: "DeviceBlocks") -> "tuple[NDArray[Any], ...]":
     return part[kept], target[kept], used.activity[reads][kept], used.call[reads][kept]
 
 
-def _copied(device: "DeviceBlocks") -> "tuple[NDArray[Any], ...]":
+def _copied(device: DeviceBlocks) -> tuple[np.ndarray, ...]:
     """Return the parts that are copied whole for the last time, each by a copy of its own."""
     part, target, activity, call = copies_of_parts(device)
     kept = device.used.last[device.number[part]] == call
@@ -115,7 +110,7 @@ def _copied(device: "DeviceBlocks") -> "tuple[NDArray[Any], ...]":
     return part[kept], target[kept], activity[kept], np.zeros(int(kept.sum()), bool)
 
 
-def _joined(device: "DeviceBlocks") -> "tuple[NDArray[Any], ...]":
+def _joined(device: DeviceBlocks) -> tuple[np.ndarray, ...]:
     """Return the arrays that may be parts of those that are first used by a joining kernel."""
     used = device.used
     joining = np.append(_named(device, _JOIN), False)[used.activity] & (used.activity >= 0)
@@ -144,7 +139,7 @@ def _joined(device: "DeviceBlocks") -> "tuple[NDArray[Any], ...]":
     return (*columns, np.ones(len(columns[0]), bool))
 
 
-def _named(device: "DeviceBlocks", pattern: "re.Pattern[str]") -> "NDArray[Any]":
+def _named(device: DeviceBlocks, pattern: re.Pattern[str]) -> np.ndarray:
     """Return which activities have a name that matches."""
     tables = device.recording.tables
     return are_named(tables, plain(tables["activities"]["name"]), pattern.match)

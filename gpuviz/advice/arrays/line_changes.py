@@ -1,26 +1,20 @@
 """Changes of the lifetimes of all blocks of a line."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.data.columns import distinct
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-
 
 def changes_by_line(
-    device: "DeviceBlocks",
-    idle: "NDArray[Any]",
-    begin: "NDArray[Any]",
-    end: "NDArray[Any]",
-) -> "Iterator[tuple[NDArray[Any], Change]]":
+    device: DeviceBlocks,
+    idle: np.ndarray,
+    begin: np.ndarray,
+    end: np.ndarray,
+) -> Iterator[tuple[np.ndarray, Change]]:
     """Yield what each line changes if all of its blocks get other lifetimes.
 
     Args:

@@ -1,19 +1,14 @@
 """Lists of arrays that a line maps to as many others in each round of a loop."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import distinct
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 # Fewer arrays may be variables, and be used by several calls of the line.
 LEAST_MAPPED = 3
@@ -32,13 +27,13 @@ class MappedLists:
             to, which it must not be freed before; 0 if unknown.
     """
 
-    own: "NDArray[Any]"
-    others: "NDArray[Any]"
-    end: "NDArray[Any]"
-    result: "NDArray[Any]"
+    own: np.ndarray
+    others: np.ndarray
+    end: np.ndarray
+    result: np.ndarray
 
 
-def mapped_lists(device: "DeviceBlocks", site: str, found: "NDArray[Any]") -> MappedLists:
+def mapped_lists(device: DeviceBlocks, site: str, found: np.ndarray) -> MappedLists:
     """Return the lists that a line uses up while it makes as many arrays that outlive them.
 
     All arrays of a list are made before the line uses the first of them, and freed after it has
@@ -67,8 +62,8 @@ def mapped_lists(device: "DeviceBlocks", site: str, found: "NDArray[Any]") -> Ma
 
 
 def mapped_by_peak_line(
-    device: "DeviceBlocks",
-) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    device: DeviceBlocks,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the arrays that the line of the peak makes and keeps, and those it uses up.
 
     Both are at the peak; the others were there before the line, which is their last use, but
@@ -88,7 +83,7 @@ def mapped_by_peak_line(
     return kept, spent, places
 
 
-def kept_since(device: "DeviceBlocks", blocks: "NDArray[Any]") -> int:
+def kept_since(device: DeviceBlocks, blocks: np.ndarray) -> int:
     """Return how many arrays at the peak were made and returned since others were last used.
 
     Since the earliest of these last uses.
@@ -98,7 +93,7 @@ def kept_since(device: "DeviceBlocks", blocks: "NDArray[Any]") -> int:
     return int(np.count_nonzero(device.at_peak & new & device.is_returned))
 
 
-def are_used_together(device: "DeviceBlocks", blocks: "NDArray[Any]") -> bool:
+def are_used_together(device: DeviceBlocks, blocks: np.ndarray) -> bool:
     """Return whether blocks were all made before any of them was last used, as in a list."""
     calls, number = device.used.last[device.number[blocks]], device.number[blocks]
     return bool(device.used.blocks.begin[number].max() <= device.call_times[calls].min())
@@ -112,7 +107,7 @@ class _Lists:
         is_made_there: Whether that line, or what it calls, makes the block.
     """
 
-    def __init__(self, device: "DeviceBlocks", site: str) -> None:
+    def __init__(self, device: DeviceBlocks, site: str) -> None:
         blocks, number = device.used.blocks, device.number
         self._device, self.calls = device, device.used.last[number]
         self._begin, end = blocks.begin[number], blocks.end[number]
@@ -126,7 +121,7 @@ class _Lists:
         made = np.flatnonzero(self.is_made_there)
         self._made = made[np.argsort(self._begin[made], kind="stable")]
 
-    def mapped(self) -> "Iterator[tuple[NDArray[Any], NDArray[Any]]]":
+    def mapped(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield lists that the line maps, in the order of their last uses, and the results."""
         rows = np.flatnonzero(self._is_spent)
         rows = rows[~self.is_made_there[rows] | (self._made_until_last(rows) >= LEAST_MAPPED - 1)]
@@ -145,7 +140,7 @@ class _Lists:
             if used.max() < free.min() and len(results) == len(each):
                 yield each, results
 
-    def _made_until_last(self, rows: "NDArray[Any]") -> "NDArray[Any]":
+    def _made_until_last(self, rows: np.ndarray) -> np.ndarray:
         """Return how many blocks the call stack of each of some makes between it and its last use.
 
         What a call makes and uses itself has hardly any.
@@ -158,10 +153,10 @@ class _Lists:
             np.searchsorted(keys, stack[rows] * count + each, side="right")
             for each in (times[rows], times[len(stack) :])
         )
-        made: NDArray[Any] = last - begin
+        made: np.ndarray = last - begin
         return made
 
-    def are_needed_later(self, blocks: "NDArray[Any]", count: int) -> bool:
+    def are_needed_later(self, blocks: np.ndarray, count: int) -> bool:
         """Return whether others of the calls that made some are used after their list is replaced.
 
         Args:
@@ -179,14 +174,14 @@ class _Lists:
         return bool((after >= count).any())
 
 
-def _are_of(device: "DeviceBlocks", site: str, stacks: "NDArray[Any]") -> "NDArray[Any]":
+def _are_of(device: DeviceBlocks, site: str, stacks: np.ndarray) -> np.ndarray:
     """Return which call stacks have a line of the program."""
     frames = device.recording.call_stacks.user_frames
     known = distinct(stacks)
     found = [any(frame.site == site for frame in frames(each)) for each in known.tolist()]
-    are_of: NDArray[Any] = np.array(found, bool)[np.searchsorted(known, stacks)]
+    are_of: np.ndarray = np.array(found, bool)[np.searchsorted(known, stacks)]
     return are_of
 
 
-def _joined(arrays: "list[NDArray[Any]]") -> "NDArray[Any]":
+def _joined(arrays: list[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.zeros(0, np.int64), *arrays])

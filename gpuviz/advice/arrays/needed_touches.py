@@ -1,22 +1,18 @@
 """Uses of blocks that need what is in them."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from gpuviz.analysis.touches import Touches, without_touches
 from gpuviz.data.columns import codes
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _WRITE = DICTIONARIES["launch_blocks", "mode"].index("write")
 
 
-def needed_touches(recording: "RecordingData", used: Touches) -> Touches:
+def needed_touches(recording: RecordingData, used: Touches) -> Touches:
     """Return the uses of blocks without those that only fill them.
 
     A copy from the host and a memset can be made later as well. If only copies and memsets write a

@@ -1,6 +1,7 @@
 """The peak of a device, from what the largest operation must hold to what the device held."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +12,7 @@ from gpuviz.analysis.packing import packing
 from gpuviz.analysis.processes import part_of_device
 from gpuviz.data.columns import distinct, plain
 from gpuviz.data.once import Once
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 
 class _Step(NamedTuple):
@@ -67,8 +64,8 @@ _STEPS = (
 
 
 def peak_chain(
-    recording: "RecordingData", device: int | None = None, *, seconds: float | None = 1.0
-) -> "pa.Table":
+    recording: RecordingData, device: int | None = None, *, seconds: float | None = 1.0
+) -> pa.Table:
     """Return how the peak of a device's memory comes about, level by level.
 
     Every level includes the one before it, and each has its maximum at a time of its own. The first
@@ -114,18 +111,18 @@ def peak_chain(
 Maxima = dict[str, tuple[int, int | None]]
 
 
-def _of_uses(recording: "RecordingData", device: int) -> Maxima:
+def _of_uses(recording: RecordingData, device: int) -> Maxima:
     recording = part_of_device(recording, device)
     return uses(recording).get(device, {})
 
 
 @Once
-def uses(recording: "RecordingData") -> dict[int, Maxima]:
+def uses(recording: RecordingData) -> dict[int, Maxima]:
     """Return the levels that follow from the uses of blocks, by device."""
     return uses_of(device_blocks(recording))
 
 
-def uses_of(devices: "Iterable[DeviceBlocks]") -> dict[int, Maxima]:
+def uses_of(devices: Iterable[DeviceBlocks]) -> dict[int, Maxima]:
     """Return the levels of `uses` for blocks that are known already."""
     return {
         each.device: {"largest operation": _largest_operation(each), "used arrays": _used(each)}
@@ -170,7 +167,7 @@ def _used(blocks: DeviceBlocks) -> tuple[int, int | None]:
     return int(level[most]), int(times[most])
 
 
-def _of_levels(recording: "RecordingData", device: int) -> Maxima:
+def _of_levels(recording: RecordingData, device: int) -> Maxima:
     levels = memory_levels(recording)
     chosen = np.flatnonzero(plain(levels["device"]) == device)
     if not len(chosen):
@@ -184,12 +181,12 @@ def _of_levels(recording: "RecordingData", device: int) -> Maxima:
     return maxima
 
 
-def _of_packing(recording: "RecordingData", device: int, seconds: float) -> Maxima:
+def _of_packing(recording: RecordingData, device: int, seconds: float) -> Maxima:
     found = packing(recording, device, seconds=seconds)
     return {"packed": (found.upper_bound, None)} if found.upper_bound else {}
 
 
-def _of_device(recording: "RecordingData", device: int) -> Maxima:
+def _of_device(recording: RecordingData, device: int) -> Maxima:
     samples = recording.tables["device_memory"]
     chosen = np.flatnonzero(plain(samples["device"]) == device)
     if not len(chosen):

@@ -1,15 +1,13 @@
 """Arrays that a line frees after it has made the ones that replace them."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuviz.data.columns import distinct
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 
@@ -24,12 +22,12 @@ class Replacements:
         end: The place of each free.
     """
 
-    old: "NDArray[Any]"
-    new: "NDArray[Any]"
-    begin: "NDArray[Any]"
-    end: "NDArray[Any]"
+    old: np.ndarray
+    new: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
 
-    def ends_with(self, begin: "NDArray[Any]") -> "NDArray[Any]":
+    def ends_with(self, begin: np.ndarray) -> np.ndarray:
         """Return the places of frees if the device's blocks are allocated at other places.
 
         The line that assigns a new array to a variable frees the one that the variable had.

@@ -1,24 +1,18 @@
 """Arrays to which lines add others again and again."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import stacks_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 _ADDS = ("add", "subtract")
 # A single value.
 _VALUE_BYTES = 16
 
 
-def running_sums(device: "DeviceBlocks", is_filled: "NDArray[Any]") -> "NDArray[Any]":
+def running_sums(device: DeviceBlocks, is_filled: np.ndarray) -> np.ndarray:
     """Return to which of ``used.blocks`` lines add arrays again and again.
 
     A line adds at least two arrays to one that is filled with a value (``total += x``), or it makes

@@ -1,18 +1,13 @@
 """Large blocks into which PyTorch scatters a number at indices, as `one_hot` does."""
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.arrays.block_uses import BlockUses
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.data.columns import distinct, plain
 from gpuviz.data.strings import are_named
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 # PyTorch scatters at indices of 64 bits.
 INDEX_BYTES = 8
@@ -35,15 +30,15 @@ class Scattered:
         blocks: The blocks of at least 8 MiB into which a number is scattered.
     """
 
-    def __init__(self, device: "DeviceBlocks") -> None:
+    def __init__(self, device: DeviceBlocks) -> None:
         self.uses = BlockUses(device)
         self._requested = device.requested
         self._is_fill, self._is_scatter = self.uses.are_of(_FILL), self.uses.are_of(_SCATTER)
         can = device.is_freed & ~device.is_initial & ~device.is_shared & device.is_seen
-        self.can: NDArray[Any] = can & (device.requested >= _LEAST_BYTES)
+        self.can: np.ndarray = can & (device.requested >= _LEAST_BYTES)
         self.blocks = distinct(self.uses.block[self._is_scatter & self.can[self.uses.block]])
 
-    def start(self, block: int) -> "tuple[NDArray[Any], int, int] | None":
+    def start(self, block: int) -> tuple[np.ndarray, int, int] | None:
         """Return how a block is made of indices, of at most a sixteenth of its bytes.
 
         Returns:
@@ -62,7 +57,7 @@ class Scattered:
         return (rows, fills, int(indices[0])) if is_much_larger else None
 
 
-def scatters_to_large(device: "DeviceBlocks") -> bool:
+def scatters_to_large(device: DeviceBlocks) -> bool:
     """Return whether a kernel of PyTorch scatters a number into a large block."""
     tables, used = device.recording.tables, device.used
     scatters = are_named(tables, plain(tables["activities"]["name"]), _SCATTER.search)

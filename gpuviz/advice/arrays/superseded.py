@@ -1,18 +1,12 @@
 """Arrays that the variable of a loop no longer has, since their line has made newer ones."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
+from gpuviz.advice.arrays.allocated_blocks import AllocatedBlocks
 from gpuviz.advice.source.own_lines import is_own
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
-    from gpuviz.advice.arrays.allocated_blocks import AllocatedBlocks
-
-
-def superseded(device: "AllocatedBlocks") -> "tuple[NDArray[Any], NDArray[Any]]":
+def superseded(device: AllocatedBlocks) -> tuple[np.ndarray, np.ndarray]:
     """Return where the second array after each one that a line returns is made; else its end.
 
     A line returns what is live when its run ends. Its variable then has the first array after it,

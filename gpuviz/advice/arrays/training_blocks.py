@@ -1,7 +1,7 @@
 """What the blocks of a training program are to autograd and to the steps of the training."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,8 +11,6 @@ from gpuviz.data.codes import ACTIONS, CATEGORIES, PHASES
 from gpuviz.data.columns import codes, plain
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 ACTIVATION, TEMPORARY, GRADIENT, STATE, WORKSPACE = map(
@@ -54,12 +52,12 @@ class TrainingBlocks:
         self.freed_in = phases_of(tables, self.freed_by)
 
     @cached_property
-    def is_differentiable(self) -> "NDArray[Any]":
+    def is_differentiable(self) -> np.ndarray:
         """Whether autograd recorded what allocated each block."""
         values = values_of_stacks(
             self._device.recording.tables, "differentiable", self._device.stack
         )
-        found: NDArray[Any] = values == 1
+        found: np.ndarray = values == 1
         return found
 
     @cached_property
@@ -69,7 +67,7 @@ class TrainingBlocks:
         return [module(stack) for stack in self._device.stack.tolist()]
 
     @cached_property
-    def step(self) -> "NDArray[Any]":
+    def step(self) -> np.ndarray:
         """The number of the forward pass that each block was allocated in, or that came before it.
 
         A forward pass begins where the first work of this phase follows work of another.
@@ -79,11 +77,11 @@ class TrainingBlocks:
         is_forward = self.phase[order] == FORWARD
         first = is_forward & ~np.append(False, is_forward[:-1])
         begins = self._device.begin[order][first]
-        found: NDArray[Any] = np.searchsorted(begins, self._device.begin, side="right")
+        found: np.ndarray = np.searchsorted(begins, self._device.begin, side="right")
         return found
 
     @cached_property
-    def kept_graphs(self) -> "NDArray[Any]":
+    def kept_graphs(self) -> np.ndarray:
         """The blocks that stay with the graphs of losses, in the order of their allocations.
 
         A small part of them may be used later: outputs that are joined at last.
@@ -107,7 +105,7 @@ class TrainingBlocks:
         return graphs if int(is_kept.sum()) >= _LEAST_PARTS else graphs[:0]
 
     @cached_property
-    def ended_graphs(self) -> "tuple[NDArray[Any], int]":
+    def ended_graphs(self) -> tuple[np.ndarray, int]:
         """The blocks of graphs that ended without a backward pass, and the number of large graphs.
 
         Those with less than a tenth of the bytes of the largest are a few arrays of a line, as when
@@ -124,7 +122,7 @@ class TrainingBlocks:
         )
 
     @cached_property
-    def last_graph(self) -> "NDArray[Any]":
+    def last_graph(self) -> np.ndarray:
         """The blocks that the recording does not free, of call stacks that `ended_graphs` has.
 
         They are those of the last forward pass, whose output a variable still holds.
@@ -137,7 +135,7 @@ class TrainingBlocks:
         return np.flatnonzero(is_open)
 
     @cached_property
-    def ended_inputs(self) -> "NDArray[Any]":
+    def ended_inputs(self) -> np.ndarray:
         """The other blocks that are freed with the graphs of `ended_graphs`, such as their inputs.
 
         They are freed in the same call stack with nothing allocated in between.
@@ -149,10 +147,10 @@ class TrainingBlocks:
         keys = self.free_keys(np.append(graphs, others))
         # A number for each pair; the second is less than the number of events.
         pairs = keys[0] * (int(keys[1].max(initial=0)) + 1) + keys[1]
-        found: NDArray[Any] = others[np.isin(pairs[len(graphs) :], pairs[: len(graphs)])]
+        found: np.ndarray = others[np.isin(pairs[len(graphs) :], pairs[: len(graphs)])]
         return found
 
-    def free_keys(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
+    def free_keys(self, blocks: np.ndarray) -> np.ndarray:
         """Return the call stack that freed each block, and how much was allocated before."""
         device = self._device
         events = device.recording.tables["memory_events"]
@@ -162,7 +160,7 @@ class TrainingBlocks:
         return np.stack([self.freed_by[blocks].astype(np.int64), before])
 
     @cached_property
-    def retained_graphs(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def retained_graphs(self) -> tuple[np.ndarray, np.ndarray]:
         """The blocks of graphs that are kept after their backward pass, and a number of each graph.
 
         A backward pass frees what it has used unless it retains the graph. If it has freed more
@@ -187,7 +185,7 @@ class TrainingBlocks:
         return blocks[kept], graph[kept]
 
     @cached_property
-    def is_used_backward(self) -> "NDArray[Any]":
+    def is_used_backward(self) -> np.ndarray:
         """Whether work of a backward pass is known to have used each block."""
         device = self._device
         phase = phases_of(
@@ -199,7 +197,7 @@ class TrainingBlocks:
         return found
 
     @cached_property
-    def _ended(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def _ended(self) -> tuple[np.ndarray, np.ndarray]:
         """The blocks of graphs that no backward pass freed, and a number of each block's graph."""
         device = self._device
         is_saved = (self.category == ACTIVATION) & self.is_differentiable
@@ -215,13 +213,13 @@ class TrainingBlocks:
         return blocks[is_graph[graph]], graph[is_graph[graph]]
 
     @cached_property
-    def is_held(self) -> "NDArray[Any]":
+    def is_held(self) -> np.ndarray:
         """Whether torch keeps each block itself, so that no variable of the program lets it go.
 
         These are the activations of a graph of autograd, gradients, and temporary arrays of a
         backward pass or of an optimizer.
         """
-        held: NDArray[Any] = (self.category == ACTIVATION) & (self.freed_in == BACKWARD)
+        held: np.ndarray = (self.category == ACTIVATION) & (self.freed_in == BACKWARD)
         held |= self.category == GRADIENT
         held |= (self.category == TEMPORARY) & np.isin(self.phase, (BACKWARD, OPTIMIZER))
         held[self.kept_graphs] = True

@@ -1,22 +1,16 @@
 """Arrays of which only parts are used at last, and how many bytes these parts have at most."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import READ, WRITE
 from gpuviz.advice.arrays.part_reads import read_bytes
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 # The bytes of an array for each byte of its part, at least.
 LEAST_FACTOR = 4
@@ -46,11 +40,11 @@ class UsedParts:
         used_bytes: How many bytes the parts of those at the peak have at most.
     """
 
-    blocks: "NDArray[Any]"
-    is_kept: "NDArray[Any]"
-    whole: "NDArray[Any]"
-    last: "NDArray[Any]"
-    bytes: "NDArray[Any]"
+    blocks: np.ndarray
+    is_kept: np.ndarray
+    whole: np.ndarray
+    last: np.ndarray
+    bytes: np.ndarray
     used_bytes: int
 
 
@@ -68,10 +62,10 @@ class _Join:
     call: int
     target: int
     count: int
-    inputs: "NDArray[Any] | None" = None
+    inputs: np.ndarray | None = None
 
 
-def used_parts(device: "DeviceBlocks") -> "Iterator[UsedParts]":
+def used_parts(device: DeviceBlocks) -> Iterator[UsedParts]:
     """Yield the arrays of each line that has some at the peak after their last use as a whole.
 
     Of each, the program uses one part afterwards, which it only reads. All parts together have at
@@ -125,7 +119,7 @@ class _Uses:
         is_in_turn: Whether work reads parts at several addresses.
     """
 
-    def __init__(self, device: "DeviceBlocks", can: "NDArray[Any]") -> None:
+    def __init__(self, device: DeviceBlocks, can: np.ndarray) -> None:
         self._device, self._times, used = device, device.call_times, device.used
         end = used.blocks.end[device.number]
         self._died = np.where(end < 0, np.iinfo(np.int64).max, end)
@@ -152,7 +146,7 @@ class _Uses:
             self._join(each)
         self._read(place[is_part], call[is_part], used.address[rows[is_part]], bound[is_part])
 
-    def blocks(self) -> "NDArray[Any]":
+    def blocks(self) -> np.ndarray:
         """Return the blocks of which a part is used at last, as allocated."""
         found = np.flatnonzero(self._can & (self.whole >= 0) & (self.last >= 0))
         return found[np.argsort(self._device.begin[found], kind="stable")]
@@ -169,7 +163,7 @@ class _Uses:
         others = others[self.last[others] < 0]
         return bool((self._part_begins[others] < self._time(self.whole[others])).any())
 
-    def bytes_of_parts(self, blocks: "NDArray[Any]") -> "tuple[int, NDArray[Any]]":
+    def bytes_of_parts(self, blocks: np.ndarray) -> tuple[int, np.ndarray]:
         """Return how many bytes the parts of some blocks have at most, and copies of each."""
         device = self._device
         targets, number = np.unique(self.target[blocks], return_inverse=True)
@@ -179,11 +173,11 @@ class _Uses:
         total = int(self.part[blocks].sum() + shared.sum())
         return total, np.minimum(size, device.size[blocks])
 
-    def _time(self, calls: "NDArray[Any]") -> "NDArray[Any]":
+    def _time(self, calls: np.ndarray) -> np.ndarray:
         """Return when rows of ``api_calls`` began, in ns; -1 without one."""
         return np.where(calls >= 0, self._times[calls], -1)
 
-    def _use_whole(self, blocks: "NDArray[Any]", calls: "NDArray[Any]") -> None:
+    def _use_whole(self, blocks: np.ndarray, calls: np.ndarray) -> None:
         """Count calls as uses of whole blocks, one of each."""
         later = self._time(calls) > self._time(self.whole[blocks])
         self.whole[blocks[later]] = calls[later]
@@ -197,7 +191,7 @@ class _Uses:
         blocks = np.flatnonzero(self._time(latest) >= self._born)
         self._use_whole(blocks, latest[blocks])
 
-    def _joins_of_torch(self, place: "NDArray[Any]", call: "NDArray[Any]") -> list[_Join]:
+    def _joins_of_torch(self, place: np.ndarray, call: np.ndarray) -> list[_Join]:
         """Return the kernels that name the arrays that they join.
 
         Into a new array; of others it is unknown which they write.
@@ -247,7 +241,7 @@ class _Uses:
         whole = np.append(np.setdiff1d(blocks, inputs), again)
         self._use_whole(whole, np.full(len(whole), join.call))
 
-    def _inputs(self, join: _Join, blocks: "NDArray[Any]", time: int) -> "NDArray[Any]":
+    def _inputs(self, join: _Join, blocks: np.ndarray, time: int) -> np.ndarray:
         """Return those of some blocks that one line made, if they are as many as are joined."""
         device = self._device
         sites = device.site.astype(np.int64)
@@ -259,15 +253,15 @@ class _Uses:
         matches = np.flatnonzero(np.bincount(sites[blocks]) == join.count)
         if fills.any() or len(matches) != 1:
             return blocks[:0]
-        inputs: NDArray[Any] = blocks[sites[blocks] == matches[0]]
+        inputs: np.ndarray = blocks[sites[blocks] == matches[0]]
         return inputs
 
     def _read(
         self,
-        place: "NDArray[Any]",
-        call: "NDArray[Any]",
-        address: "NDArray[Any]",
-        bound: "NDArray[Any]",
+        place: np.ndarray,
+        call: np.ndarray,
+        address: np.ndarray,
+        bound: np.ndarray,
     ) -> None:
         """Count reads of parts after the last use of the whole block."""
         later = self._time(call) > self._time(self.whole)[place]
@@ -283,22 +277,22 @@ class _Uses:
         self.is_in_turn |= addresses > 1
 
 
-def _can_shrink(device: "DeviceBlocks") -> "NDArray[Any]":
+def _can_shrink(device: DeviceBlocks) -> np.ndarray:
     """Return which blocks a program could replace by an array for a part."""
     can = device.is_freed & ~device.is_initial & ~device.is_shared
     can &= (device.stack != 0) & ~device.is_used_at_any_time
     if device.training is not None:
         can &= ~device.training.is_held
-    able: NDArray[Any] = can
+    able: np.ndarray = can
     return able
 
 
-def _has_joins(device: "DeviceBlocks") -> bool:
+def _has_joins(device: DeviceBlocks) -> bool:
     """Return whether some kernel joins arrays."""
     return any(_is_by(device, each).any() for each in (_JOIN_OF_TORCH, _JOIN_OF_CUPY))
 
 
-def _has_reads_of_parts(device: "DeviceBlocks", blocks: "NDArray[Any]") -> "NDArray[Any]":
+def _has_reads_of_parts(device: DeviceBlocks, blocks: np.ndarray) -> np.ndarray:
     """Return of which of some blocks work that names them reads parts."""
     place = device.place[device.used.block]
     rows = np.flatnonzero((place >= 0) & blocks[place])
@@ -307,16 +301,16 @@ def _has_reads_of_parts(device: "DeviceBlocks", blocks: "NDArray[Any]") -> "NDAr
     return has_reads
 
 
-def _bytes_of_parts(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
+def _bytes_of_parts(device: DeviceBlocks, rows: np.ndarray) -> np.ndarray:
     """Return how many bytes touches that read parts of blocks read at most; 0 of others."""
     bound = np.where(_is_by(device, _BY_INDEX)[rows], 0, read_bytes(device, rows))
     whole = device.requested[device.place[device.used.block[rows]]]
     return np.where(bound * LEAST_FACTOR <= whole, bound, 0)
 
 
-def _is_by(device: "DeviceBlocks", pattern: "re.Pattern[str]") -> "NDArray[Any]":
+def _is_by(device: DeviceBlocks, pattern: re.Pattern[str]) -> np.ndarray:
     """Return which touches are by activities with a name that matches."""
     tables, activity = device.recording.tables, device.used.activity
     named = are_named(tables, plain(tables["activities"]["name"]), pattern.search)
-    found: NDArray[Any] = (activity >= 0) & np.append(named, False)[activity]
+    found: np.ndarray = (activity >= 0) & np.append(named, False)[activity]
     return found

@@ -5,20 +5,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from typing import Any
-
-    from numpy.typing import NDArray
-
     from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 
 def ends_without_graph(
     device: "DeviceBlocks",
-    blocks: "NDArray[Any]",
-    used: "NDArray[Any]",
-    known: "NDArray[Any]",
-    is_unknown: "NDArray[Any]",
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+    blocks: np.ndarray,
+    used: np.ndarray,
+    known: np.ndarray,
+    is_unknown: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the places where blocks would be freed, and for which of them that is a guess.
 
     Kernels of libraries may not name the arrays that they use. Then a block is freed when the one

@@ -1,11 +1,11 @@
 """The values that the GPU's work computes: which are the same as others."""
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz import _core
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import READ, WRITE
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.analysis.launches import stacks_of
@@ -16,11 +16,6 @@ from gpuviz.data.mixing import GOLDEN, mixed
 from gpuviz.data.strings import are_named, ids_named
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.hazards.workspaces import is_of_plan
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 _KINDS = DICTIONARIES["activities", "kind"]
 KERNEL, COPY, MEMSET = (_KINDS.index(each) for each in ("kernel", "memcpy", "memset"))
@@ -61,7 +56,7 @@ class WorkValues:
         lines: For each, a number that is equal for the same line of the program.
     """
 
-    def __init__(self, device: "DeviceBlocks") -> None:
+    def __init__(self, device: DeviceBlocks) -> None:
         self._device, self._used = device, device.used
         used, tables = self._used, device.recording.tables
         self._times = plain(tables["api_calls"]["time"])
@@ -85,7 +80,7 @@ class WorkValues:
         self._is_new = self._is_first & ~is_initial[self._block]
         self.value = self._values(order)
 
-    def are_filled_alike(self, blocks: "NDArray[Any]", least: int) -> bool:
+    def are_filled_alike(self, blocks: np.ndarray, least: int) -> bool:
         """Return whether works write as many as `least` of some blocks with the same values.
 
         Args:
@@ -96,7 +91,7 @@ class WorkValues:
         _, counts = np.unique(self.value[self._work[writes]], return_counts=True)
         return bool(counts.max(initial=0) >= least)
 
-    def new_arrays(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def new_arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the kernels with inputs that alone write a new array, and these arrays.
 
         Returns:
@@ -111,15 +106,15 @@ class WorkValues:
         chosen &= self._is_new[writes] & (self._kind == KERNEL)[work] & reads[work]
         return work[chosen], block[chosen]
 
-    def first_read(self, work: "NDArray[Any]") -> "NDArray[Any]":
+    def first_read(self, work: np.ndarray) -> np.ndarray:
         """Return the block that each work reads first; -1 if it reads none."""
         reads = np.flatnonzero(self._mode == READ)[::-1]
         block = np.full(len(self.call), -1)
         block[self._work[reads]] = self._block[reads]
-        first: NDArray[Any] = block[work]
+        first: np.ndarray = block[work]
         return first
 
-    def _cast_bytes(self) -> "NDArray[Any]":
+    def _cast_bytes(self) -> np.ndarray:
         """Return the bytes of the new array that each work converts another to; 0 of other work."""
         tables = self._device.recording.tables
         casts = ids_named(tables, _CASTS.search)
@@ -132,7 +127,7 @@ class WorkValues:
         size[self._work[new]] = self._used.blocks.requested[self._block[new]]
         return np.where(is_cast, size, 0)
 
-    def _values(self, order: "NDArray[Any]") -> "NDArray[Any]":
+    def _values(self, order: np.ndarray) -> np.ndarray:
         used, blocks = self._used, self._used.blocks
         offset = used.address[order] - blocks.address[self._block]
         is_all = self._at_begin & (used.bytes[order] >= blocks.requested[self._block])
@@ -158,12 +153,10 @@ class WorkValues:
             "access": access,
             "unseen": np.searchsorted(unseen, self._times[used.call[order]]).astype(np.uint32),
         }
-        values: NDArray[Any] = np.asarray(
-            _core.value_numbers(self._functions(), contents, accesses)
-        )
+        values: np.ndarray = np.asarray(_core.value_numbers(self._functions(), contents, accesses))
         return values
 
-    def _transforms(self) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    def _transforms(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return what belongs to FFTs, none of which reads what another left in the work area.
 
         A transform begins with work that uses an array that was used before it, by other work.
@@ -195,7 +188,7 @@ class WorkValues:
             begins[touch] = begun_by == work
         return is_scratch, begins, transform
 
-    def _unseen(self) -> "NDArray[Any]":
+    def _unseen(self) -> np.ndarray:
         """Return the calls that may have written anything, rows of ``api_calls``.
 
         Such as what kernels read without an argument.
@@ -206,20 +199,20 @@ class WorkValues:
         hidden = np.union1d(self._of_no_block(is_copy), self._hidden_memsets())
         return np.union1d(self._used.opaque, np.setdiff1d(hidden, self._cleared_areas()))
 
-    def _hidden_memsets(self) -> "NDArray[Any]":
+    def _hidden_memsets(self) -> np.ndarray:
         """Return the memsets of memory of no block, rows of ``api_calls``."""
         kinds = codes(self._device.recording.tables["activities"]["kind"], _KINDS)
         return self._of_no_block(kinds == MEMSET)
 
-    def _of_no_block(self, activities: "NDArray[Any]") -> "NDArray[Any]":
+    def _of_no_block(self, activities: np.ndarray) -> np.ndarray:
         """Return the calls, rows of ``api_calls``, of those of a mask of activities."""
         tables = self._device.recording.tables
         correlation = plain(tables["activities"]["correlation"])[activities]
         call = first_rows(plain(tables["api_calls"]["correlation"]), correlation)
-        hidden: NDArray[Any] = call[(call >= 0) & ~np.isin(call, self.call)]
+        hidden: np.ndarray = call[(call >= 0) & ~np.isin(call, self.call)]
         return hidden
 
-    def _cleared_areas(self) -> "NDArray[Any]":
+    def _cleared_areas(self) -> np.ndarray:
         """Return the hidden memsets, rows of ``api_calls``, that products of matrices make.
 
         The memory is a work area of their library.
@@ -228,10 +221,10 @@ class WorkValues:
         names = plain(tables["activities"]["name"])[np.maximum(self.activity, 0)]
         of_products = np.setdiff1d(self.stacks[are_named(tables, names, PRODUCT.search)], [0])
         calls = self._hidden_memsets()
-        cleared: NDArray[Any] = calls[np.isin(stacks_of(tables, calls), of_products)]
+        cleared: np.ndarray = calls[np.isin(stacks_of(tables, calls), of_products)]
         return cleared
 
-    def _functions(self) -> "NDArray[Any]":
+    def _functions(self) -> np.ndarray:
         """Return a number for each work, equal for equal functions and arguments; 0 if unknown."""
         tables = self._device.recording.tables
         activities, touched = tables["activities"], tables["launch_blocks"]
@@ -265,26 +258,26 @@ class WorkValues:
         is_known |= is_copy & (self._copy_kind != TO_DEVICE)
         is_known |= self._kind == MEMSET
         is_known &= (self.activity >= 0) & ~unwritten & ~np.isin(self.call, self._used.opaque)
-        functions: NDArray[Any] = np.where(is_known, np.maximum(number, 1), 0).astype(np.uint64)
+        functions: np.ndarray = np.where(is_known, np.maximum(number, 1), 0).astype(np.uint64)
         return functions
 
-    def _only_fill(self) -> "NDArray[Any]":
+    def _only_fill(self) -> np.ndarray:
         """Return which works write elements that are counted, and read none.
 
         Elements are counted of CuPy's own kernels, and not of those that generate random numbers,
         whose state their libraries keep.
         """
         is_other = (self._mode != WRITE) | ~self._is_counted
-        found: NDArray[Any] = np.bincount(self._work[is_other], minlength=len(self.call)) == 0
+        found: np.ndarray = np.bincount(self._work[is_other], minlength=len(self.call)) == 0
         return found
 
-    def _of_blocks(self, touches: "NDArray[Any]") -> "NDArray[Any]":
+    def _of_blocks(self, touches: np.ndarray) -> np.ndarray:
         """Return which blocks some touches are of."""
         found = np.zeros(len(self._used.blocks), bool)
         found[self._block[touches]] = True
         return found
 
-    def _of_works(self, touches: "NDArray[Any]") -> "NDArray[Any]":
+    def _of_works(self, touches: np.ndarray) -> np.ndarray:
         """Return which works some touches are of."""
         found = np.zeros(len(self.call), bool)
         found[self._work[touches]] = True

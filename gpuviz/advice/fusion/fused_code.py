@@ -1,19 +1,13 @@
 """The `cupy.ElementwiseKernel` that does what a group of elementwise launches does."""
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.arrays.elementwise import SCALARS, TYPES
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.elementwise import SCALARS, TYPES, Function
+from gpuviz.advice.fusion.fusion import Groups
 from gpuviz.analysis.launches import stacks_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.arrays.elementwise import Function
-    from gpuviz.advice.fusion.fusion import Groups
 
 # A longer expression is better written by hand.
 _MOST_LAUNCHES = 8
@@ -45,7 +39,7 @@ _VIEWS = re.compile(
 )
 
 
-def fused_code(device: "DeviceBlocks", groups: "Groups") -> str:
+def fused_code(device: DeviceBlocks, groups: Groups) -> str:
     """Return the kernel of the first of some groups as a line of code; empty if it is unknown.
 
     It must have one result, at most eight launches and no reduction, and functions whose meaning
@@ -92,7 +86,7 @@ def fused_code(device: "DeviceBlocks", groups: "Groups") -> str:
     return f'cupy.ElementwiseKernel("{inputs}", "{output} out", "out = {value}", "fused")'
 
 
-def _is_exact(function: "Function", *, is_last: bool) -> bool:
+def _is_exact(function: Function, *, is_last: bool) -> bool:
     """Return whether C computes what the function does, also with what follows it.
 
     C divides integers without a remainder, computes small ones as ``int``, and converts no result
@@ -109,10 +103,10 @@ def _is_exact(function: "Function", *, is_last: bool) -> bool:
     return is_last or not (is_small or is_narrower)
 
 
-def _has_views(device: "DeviceBlocks", calls: "NDArray[Any]") -> bool:
+def _has_views(device: DeviceBlocks, calls: np.ndarray) -> bool:
     stacks = np.unique(stacks_of(device.recording.tables, calls)).tolist()
     return any(_VIEWS.search(device.recording.call_stacks.call_site(stack)[1]) for stack in stacks)
 
 
-def _is_result(groups: "Groups", launch: int) -> bool:
+def _is_result(groups: Groups, launch: int) -> bool:
     return bool((groups.temporary[groups.launch == launch] < 0).any())

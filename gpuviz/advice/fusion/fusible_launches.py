@@ -2,22 +2,17 @@
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.arrays.cupy_reductions import are_reductions
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.source.call_paths import CallPaths, operations_of
 from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.launches import calls_of, stacks_of
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _TO_HOST = _COPY_KINDS.index("device_to_host")
@@ -45,7 +40,7 @@ class FusibleLaunches:
         runs: When the run of its line began; see `gpuviz.analysis.statements.Statements`.
     """
 
-    def __init__(self, device: "DeviceBlocks") -> None:
+    def __init__(self, device: DeviceBlocks) -> None:
         self.device, self.used, self.elementwise = device, device.used, device.elementwise
         launches = self.elementwise
         reductions, activities = self._reductions()
@@ -63,7 +58,7 @@ class FusibleLaunches:
     def __len__(self) -> int:
         return len(self.call)
 
-    def _reductions(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def _reductions(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the calls and the activities of reductions, in the order of the calls."""
         used = self.used
         seen = np.flatnonzero(used.activity >= 0)
@@ -73,7 +68,7 @@ class FusibleLaunches:
         return used.call[rows], used.activity[rows]
 
     @cached_property
-    def round(self) -> "NDArray[Any]":
+    def round(self) -> np.ndarray:
         """The round of a loop that each launch belongs to, in runs of a line with several.
 
         In such a run there are more launches than operations in the line's text, and the functions
@@ -106,7 +101,7 @@ class FusibleLaunches:
         return rounds
 
     @cached_property
-    def is_turned(self) -> "NDArray[Any]":
+    def is_turned(self) -> np.ndarray:
         """Whether the text of each launch's line has a part of an array, or another order."""
         call_site = self.device.recording.call_stacks.call_site
         stacks, place = np.unique(self.stacks, return_inverse=True)
@@ -114,22 +109,22 @@ class FusibleLaunches:
         return np.array(found, bool)[place.ravel()]
 
     @cached_property
-    def places(self) -> "NDArray[Any]":
+    def places(self) -> np.ndarray:
         """The place of each row of ``api_calls`` in the order of time."""
         times = self.device.call_times
-        places: NDArray[Any] = np.searchsorted(np.sort(times), times)
+        places: np.ndarray = np.searchsorted(np.sort(times), times)
         return places
 
-    def host_reads(self, calls: "NDArray[Any]") -> "NDArray[Any]":
+    def host_reads(self, calls: np.ndarray) -> np.ndarray:
         """Return how often the host read results before each of some calls.
 
         What is launched after that may depend on what was read.
         """
-        before: NDArray[Any] = np.searchsorted(self.read_times, self.device.call_times[calls])
+        before: np.ndarray = np.searchsorted(self.read_times, self.device.call_times[calls])
         return before
 
     @cached_property
-    def read_times(self) -> "NDArray[Any]":
+    def read_times(self) -> np.ndarray:
         """When the host called what reads results, in ns, ascending."""
         tables = self.device.recording.tables
         kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)

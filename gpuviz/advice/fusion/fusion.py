@@ -2,21 +2,16 @@
 
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import type_bytes
 from gpuviz.advice.fusion.fusible_launches import FusibleLaunches
 from gpuviz.advice.fusion.passed_results import passed_on
 from gpuviz.advice.fusion.rounds import Updates, consecutive
 from gpuviz.advice.fusion.work_between import WorkBetween, are_cut
 from gpuviz.analysis.grouping import components
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -36,22 +31,22 @@ class Groups:
         rounds: How many rounds of a loop its group does.
     """
 
-    group: "NDArray[Any]"
-    call: "NDArray[Any]"
-    activity: "NDArray[Any]"
-    launch: "NDArray[Any]"
-    moved: "NDArray[Any]"
-    passed: "NDArray[Any]"
-    temporary: "NDArray[Any]"
-    round: "NDArray[Any]"
-    rounds: "NDArray[Any]"
+    group: np.ndarray
+    call: np.ndarray
+    activity: np.ndarray
+    launch: np.ndarray
+    moved: np.ndarray
+    passed: np.ndarray
+    temporary: np.ndarray
+    round: np.ndarray
+    rounds: np.ndarray
 
-    def of(self, rows: "NDArray[Any]") -> "Groups":
+    def of(self, rows: np.ndarray) -> "Groups":
         """Return some rows."""
         return Groups(*(getattr(self, each.name)[rows] for each in fields(self)))
 
 
-def fusible(device: "DeviceBlocks") -> Groups:
+def fusible(device: DeviceBlocks) -> Groups:
     """Return the elementwise launches of a device that one kernel could do, by group.
 
     A launch passes its result on if only elementwise launches with as many elements read it, those
@@ -68,7 +63,7 @@ def fusible(device: "DeviceBlocks") -> Groups:
 class _Fusion:
     """The search for launches that pass results on."""
 
-    def __init__(self, device: "DeviceBlocks") -> None:
+    def __init__(self, device: DeviceBlocks) -> None:
         self._device, self._used = device, device.used
         self._launches = FusibleLaunches(device)
         self._elementwise = self._launches.elementwise
@@ -114,8 +109,8 @@ class _Fusion:
         )
 
     def _join_rounds(
-        self, label: "NDArray[Any]", members: "NDArray[Any]", source: "NDArray[Any]"
-    ) -> "tuple[NDArray[Any], NDArray[Any]]":
+        self, label: np.ndarray, members: np.ndarray, source: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Join the groups of consecutive rounds that update one array; see `consecutive`.
 
         Returns:
@@ -159,8 +154,8 @@ class _Fusion:
         return rounds, kept_bytes
 
     def _is_left_to_reductions(
-        self, label: "NDArray[Any]", source: "NDArray[Any]", target: "NDArray[Any]"
-    ) -> "NDArray[Any]":
+        self, label: np.ndarray, source: np.ndarray, target: np.ndarray
+    ) -> np.ndarray:
         """Return which arrays passed on are read by reductions that stay kernels of their own.
 
         A kernel that reduces has that one result: not two of them, and no array beside it.
@@ -174,10 +169,10 @@ class _Fusion:
         is_apart = groups > 1
         is_apart[label[results]] |= groups[label[results]] > 0
         writers = source[reduces & is_apart[label[source]]]
-        left: NDArray[Any] = np.isin(source, writers)
+        left: np.ndarray = np.isin(source, writers)
         return left
 
-    def _moved(self, label: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+    def _moved(self, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the bytes that each node reads and writes, and those its group has read before.
 
         Of reductions, only the arrays that are passed on to them count.

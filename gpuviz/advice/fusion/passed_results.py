@@ -1,23 +1,17 @@
 """Results that launches pass on to others, and that one kernel would not write."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.advice.arrays.elementwise import READ, WRITE
+from gpuviz.advice.fusion.fusible_launches import FusibleLaunches
 from gpuviz.analysis.grouping import numbered
 from gpuviz.data.first_rows import first_rows
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.fusion.fusible_launches import FusibleLaunches
 
 # A single one may be the result of a loop.
 _LEAST_CHOSEN = 2
 
 
-def passed_on(launches: "FusibleLaunches") -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+def passed_on(launches: FusibleLaunches) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the writers, readers and bytes of arrays that one kernel would not need."""
     device, used, elementwise = launches.device, launches.used, launches.elementwise
     count = len(elementwise)
@@ -58,9 +52,7 @@ def passed_on(launches: "FusibleLaunches") -> "tuple[NDArray[Any], NDArray[Any],
     return pairs[0], pairs[1], used.blocks.requested[elementwise.target[pairs[0]]]
 
 
-def _are_usual(
-    launches: "FusibleLaunches", source: "NDArray[Any]", target: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _are_usual(launches: FusibleLaunches, source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return which arrays are passed on to a line to which most arrays of their line are.
 
     The result of a loop is another matter than what each round passes on.
@@ -68,22 +60,20 @@ def _are_usual(
     function = launches.elementwise.function
     maker = numbered(launches.stacks[: len(function)], function)[0]
     way = numbered(maker[source], launches.stacks[target])[0]
-    usual: NDArray[Any] = 2 * np.bincount(way)[way] >= np.bincount(maker)[maker[source]]
+    usual: np.ndarray = 2 * np.bincount(way)[way] >= np.bincount(maker)[maker[source]]
     return usual
 
 
-def _read_again(
-    launches: "FusibleLaunches", source: "NDArray[Any]", target: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _read_again(launches: FusibleLaunches, source: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return the launches whose results a line of a loop reads in several rounds."""
     rounds = launches.runs[target], launches.round[target]
     seen = np.unique(np.stack([source, launches.stacks[target], *rounds]), axis=1)
     again = (np.diff(seen[:2], axis=1) == 0).all(axis=0)
-    found: NDArray[Any] = np.unique(seen[0, 1:][again])
+    found: np.ndarray = np.unique(seen[0, 1:][again])
     return found
 
 
-def _chosen_by_the_host(launches: "FusibleLaunches") -> "NDArray[Any]":
+def _chosen_by_the_host(launches: FusibleLaunches) -> np.ndarray:
     """Return the launches whose results the host may use or not by what it reads meanwhile.
 
     Such as steps that the program accepts or rejects: results of the same function on the same
@@ -104,5 +94,5 @@ def _chosen_by_the_host(launches: "FusibleLaunches") -> "NDArray[Any]":
     chosen = np.bincount(key, is_late[first] & (first != last[key]), len(last))
     ends = used.blocks.end[elementwise.target[first]]
     outlives = (ends < 0) | (np.searchsorted(launches.read_times, ends) > reads[first])
-    found: NDArray[Any] = first[outlives & (chosen >= _LEAST_CHOSEN)[key]]
+    found: np.ndarray = first[outlives & (chosen >= _LEAST_CHOSEN)[key]]
     return found

@@ -2,20 +2,14 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.arrays.elementwise import kernel_threads
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.elementwise import Function, kernel_threads
+from gpuviz.advice.fusion.fusion import Groups
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.arrays.elementwise import Function
-    from gpuviz.advice.fusion.fusion import Groups
 
 # How long a `cupy.ReductionKernel` takes for an element, in ns (134 million of them, 8 to a result,
 # on an H100 and an H200).
@@ -78,7 +72,7 @@ class ReductionKernel:
         return f"Make one kernel of {what}, with `cupy.ReductionKernel` or a kernel of your own."
 
 
-def reduction_kernel(device: "DeviceBlocks", groups: "Groups") -> ReductionKernel:
+def reduction_kernel(device: DeviceBlocks, groups: Groups) -> ReductionKernel:
     """Return what one kernel can be for the first of some groups that has a reduction."""
     number = groups.group[np.flatnonzero(groups.launch < 0)[0]]
     first = groups.of(np.flatnonzero(groups.group == number))
@@ -106,17 +100,17 @@ def reduction_kernel(device: "DeviceBlocks", groups: "Groups") -> ReductionKerne
     )
 
 
-def _multiplies_floats(function: "Function") -> bool:
+def _multiplies_floats(function: Function) -> bool:
     """Return whether a function multiplies numbers of types for which there are fast products."""
     return function.name == "multiply" and np.dtype(function.output).kind in "fc"
 
 
 def least_durations(
-    device: "DeviceBlocks",
-    groups: "Groups",
-    elements: "NDArray[Any]",
-    computed: "NDArray[Any]",
-) -> "NDArray[Any]":
+    device: DeviceBlocks,
+    groups: Groups,
+    elements: np.ndarray,
+    computed: np.ndarray,
+) -> np.ndarray:
     """Return how long one kernel takes for each group at least, in ns, besides what memory needs.
 
     Unlike CUB's reductions along an axis, a `cupy.ReductionKernel` computes the place of each
@@ -142,23 +136,23 @@ def least_durations(
     return np.where(np.bincount(group, is_slow) > 0, np.maximum(computed, places), computed)
 
 
-def _of_all(device: "DeviceBlocks", groups: "Groups") -> "NDArray[Any]":
+def _of_all(device: DeviceBlocks, groups: Groups) -> np.ndarray:
     """Return which launches reduce all elements to one number: by CUB, or on one thread block."""
     threads = kernel_threads(device.recording, groups.activity)
     on_one_block = (groups.launch < 0) & (threads > 0) & (threads <= _MOST_OF_A_BLOCK)
     return _are(device, groups, _OF_ALL) | on_one_block
 
 
-def _are(device: "DeviceBlocks", groups: "Groups", pattern: "re.Pattern[str]") -> "NDArray[Any]":
+def _are(device: DeviceBlocks, groups: Groups, pattern: re.Pattern[str]) -> np.ndarray:
     """Return which launches are of kernels with a name that has a pattern."""
     names = plain(device.recording.tables["activities"]["name"])[groups.activity]
     return are_named(device.recording.tables, names, pattern.search)
 
 
-def _broadcast(device: "DeviceBlocks", groups: "Groups") -> "NDArray[Any]":
+def _broadcast(device: DeviceBlocks, groups: Groups) -> np.ndarray:
     """Return which launches read an array with fewer elements than they write."""
     launches = device.elementwise
     fewer = launches.source_elements < launches.elements[launches.launch]
     rows = np.flatnonzero(fewer & (launches.source_elements > 0))
-    found: NDArray[Any] = np.isin(groups.launch, launches.launch[rows])
+    found: np.ndarray = np.isin(groups.launch, launches.launch[rows])
     return found

@@ -1,18 +1,13 @@
 """Rounds of a loop that update one array, each with the same inputs, which one kernel could do."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.arrays.elementwise import WRITE
+from gpuviz.analysis.touches import Touches
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.mixing import GOLDEN, mixed
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.touches import Touches
 
 # Fewer are not worth a loop in a kernel.
 _LEAST_ROUNDS = 4
@@ -33,14 +28,14 @@ class Updates:
             function, without a read of the host in between.
     """
 
-    node: "NDArray[Any]"
-    group: "NDArray[Any]"
-    call: "NDArray[Any]"
-    target: "NDArray[Any]"
-    place: "NDArray[Any]"
+    node: np.ndarray
+    group: np.ndarray
+    call: np.ndarray
+    target: np.ndarray
+    place: np.ndarray
 
 
-def consecutive(used: "Touches", times: "NDArray[Any]", updates: Updates) -> "NDArray[Any]":
+def consecutive(used: Touches, times: np.ndarray, updates: Updates) -> np.ndarray:
     """Return for each update the position of the first of its rounds, its own if it is alone.
 
     Rounds follow each other without other work on any array, in one place of the program, update
@@ -93,5 +88,5 @@ def consecutive(used: "Touches", times: "NDArray[Any]", updates: Updates) -> "ND
     starts = np.append(True, ~joins)
     first[order] = order[np.maximum.accumulate(np.where(starts, np.arange(len(order)), 0))]
     rounds = np.bincount(first, minlength=count)[first]
-    found: NDArray[Any] = np.where(rounds >= _LEAST_ROUNDS, first, np.arange(count))
+    found: np.ndarray = np.where(rounds >= _LEAST_ROUNDS, first, np.arange(count))
     return found

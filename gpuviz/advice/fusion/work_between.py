@@ -1,24 +1,20 @@
 """Other work that has to run between launches that one kernel could do otherwise."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from gpuviz.advice.arrays.elementwise import READ, WRITE
+from gpuviz.advice.fusion.fusible_launches import FusibleLaunches
 from gpuviz.data.first_rows import first_rows
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.fusion.fusible_launches import FusibleLaunches
 
 
 def are_cut(
-    launches: "FusibleLaunches",
-    label: "NDArray[Any]",
-    source: "NDArray[Any]",
-    target: "NDArray[Any]",
-) -> "NDArray[Any]":
+    launches: FusibleLaunches,
+    label: np.ndarray,
+    source: np.ndarray,
+    target: np.ndarray,
+) -> np.ndarray:
     """Return which arrays passed on are read after other work that has to run in between.
 
     Such an array is written in any case.
@@ -37,7 +33,7 @@ def are_cut(
     places = launches.places[launches.call]
     # Launches of a group with the same number of cuts before them are a part of it.
     part = np.searchsorted(cuts, label * span + places) - np.searchsorted(cuts, label * span)
-    cut: NDArray[Any] = np.isin(source, source[part[source] != part[target]])
+    cut: np.ndarray = np.isin(source, source[part[source] != part[target]])
     return cut
 
 
@@ -61,10 +57,10 @@ class WorkBetween:
 
     def __init__(
         self,
-        launches: "FusibleLaunches",
-        label: "NDArray[Any]",
-        source: "NDArray[Any]",
-        target: "NDArray[Any]",
+        launches: FusibleLaunches,
+        label: np.ndarray,
+        source: np.ndarray,
+        target: np.ndarray,
     ) -> None:
         members = np.unique(np.append(source, target))
         if not len(members):
@@ -90,19 +86,17 @@ class _Times:
         between: Groups and places of the work that bounds them.
     """
 
-    def __init__(
-        self, launches: "FusibleLaunches", label: "NDArray[Any]", members: "NDArray[Any]"
-    ) -> None:
+    def __init__(self, launches: FusibleLaunches, label: np.ndarray, members: np.ndarray) -> None:
         count, calls = len(launches), len(launches.places)
         groups, when = label[members], launches.places[launches.call[members]]
         self.first, self.last = np.full(count, calls), np.full(count, -1)
-        self.earliest: NDArray[Any] = np.full(count, -1)
-        self.latest: NDArray[Any] = np.full(count, calls)
+        self.earliest: np.ndarray = np.full(count, -1)
+        self.latest: np.ndarray = np.full(count, calls)
         np.minimum.at(self.first, groups, when)
         np.maximum.at(self.last, groups, when)
-        self.between: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        self.between: list[tuple[np.ndarray, np.ndarray]] = []
 
-    def never(self, groups: "NDArray[Any]") -> None:
+    def never(self, groups: np.ndarray) -> None:
         """Let no time be left for some groups."""
         self.latest[groups] = -1
 
@@ -116,9 +110,7 @@ class _TouchesOfGroups:
         members: The launches that pass an array on or read it.
     """
 
-    def __init__(
-        self, launches: "FusibleLaunches", label: "NDArray[Any]", members: "NDArray[Any]"
-    ) -> None:
+    def __init__(self, launches: FusibleLaunches, label: np.ndarray, members: np.ndarray) -> None:
         used, elementwise = launches.used, launches.elementwise
         self._launches, self._used = launches, used
         self._node = node = first_rows(launches.call + 1, used.call + 1)
@@ -188,7 +180,7 @@ class _TouchesOfOthers:
         span: More than any place in time.
     """
 
-    def __init__(self, keys: "NDArray[Any]", groups: "NDArray[Any]", span: np.int64) -> None:
+    def __init__(self, keys: np.ndarray, groups: np.ndarray, span: np.int64) -> None:
         order = np.argsort(keys, kind="stable")
         self._keys, self._groups, self._span = keys[order], groups[order], span
         runs = np.stack([self._keys // span, self._groups])
@@ -197,9 +189,7 @@ class _TouchesOfOthers:
         self._start = np.append(starts[run - 1], 0) if len(order) else np.zeros(1, np.int64)
         self._end = np.append(np.append(starts, len(order))[run], 0)
 
-    def nearest(
-        self, keys: "NDArray[Any]", groups: "NDArray[Any]", *, is_before: bool
-    ) -> "NDArray[Any]":
+    def nearest(self, keys: np.ndarray, groups: np.ndarray, *, is_before: bool) -> np.ndarray:
         """Return the nearest keys of other groups before or after some; -1 if there is none."""
         side: Literal["left", "right"] = "left" if is_before else "right"
         place = np.searchsorted(self._keys, keys, side=side) - int(is_before)
@@ -207,5 +197,5 @@ class _TouchesOfOthers:
         is_own = np.append(self._groups, -1)[at] == groups
         is_own &= np.append(self._keys, -1)[at] // self._span == keys // self._span
         skipped = self._start[at] - 1 if is_before else self._end[at]
-        found: NDArray[Any] = np.append(self._keys, -1)[np.where(is_own, skipped, at)]
+        found: np.ndarray = np.append(self._keys, -1)[np.where(is_own, skipped, at)]
         return found

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,15 +13,9 @@ from gpuviz.analysis.touches import alive
 from gpuviz.data.codes import FRAMEWORKS
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _MODES = DICTIONARIES["launch_blocks", "mode"]
@@ -65,7 +58,7 @@ class Bandwidth:
         return f"{self.reached / unit:.2f} of {self.possible / unit:.2f} {name}"
 
 
-def bandwidth(recording: "RecordingData", device: int) -> Bandwidth | None:
+def bandwidth(recording: RecordingData, device: int) -> Bandwidth | None:
     """Return the memory traffic of a device's kernels of 5 µs or more.
 
     The bytes of a kernel are known if it accesses all elements of each of its arrays, as CuPy's
@@ -112,7 +105,7 @@ class Use:
     bandwidth: Bandwidth
 
 
-def use_once(recording: "RecordingData", activities: "NDArray[Any]") -> Use | None:
+def use_once(recording: RecordingData, activities: np.ndarray) -> Use | None:
     """Return what the longest of some kernels moves at most if it uses each array once.
 
     None if that kernel is a library's, takes less than 20 µs, has so few blocks that most
@@ -158,7 +151,7 @@ def use_once(recording: "RecordingData", activities: "NDArray[Any]") -> Use | No
     return Use(short_name(name), Bandwidth(reached, possible)) if reached <= possible else None
 
 
-def _is_narrow(recording: "RecordingData", kernels: "NDArray[Any]") -> bool:
+def _is_narrow(recording: RecordingData, kernels: np.ndarray) -> bool:
     """Return whether a kernel has less than half as many blocks as the GPU has multiprocessors."""
     tables = recording.tables
     launch, devices = (plain(tables["activities"][name])[kernels] for name in ("launch", "device"))
@@ -168,7 +161,7 @@ def _is_narrow(recording: "RecordingData", kernels: "NDArray[Any]") -> bool:
     return 0 < 2 * blocks <= multiprocessors
 
 
-def possible_bandwidth(recording: "RecordingData", device: int) -> int:
+def possible_bandwidth(recording: RecordingData, device: int) -> int:
     """Return what a device's memory can do, in bytes per second; 0 if unknown."""
     devices = recording.tables["devices"]
     rows = np.flatnonzero(plain(devices["id"]) == device)

@@ -1,13 +1,14 @@
 """FFTs of lengths with a large prime factor, which cuFFT computes by Bluestein's algorithm."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from math import prod
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import READ
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.kernels.matrix_kernels import is_hopper, kernels_named
@@ -16,15 +17,8 @@ from gpuviz.advice.source.conditions import statement_text
 from gpuviz.analysis.grouping import components
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import are_named, texts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.data.recording_data import RecordingData
 
 # As cuFFT names its kernels: `multi_bluestein_fft<125u, EPT<5u>, 32u, 0u, ..., float, ...>`, of
 # which the first number is the factor of the length that the kernel computes.
@@ -55,8 +49,8 @@ class BluesteinTransforms:
         is_padded: Whether one line pads what it transforms with zeros, and one transforms back.
     """
 
-    work: "NDArray[Any]"
-    duration: "NDArray[Any]"
+    work: np.ndarray
+    duration: np.ndarray
     count: int
     is_padded: bool
 
@@ -71,12 +65,12 @@ class _Transform:
         share: Which part of their time an FFT of a fast length takes, at most.
     """
 
-    work: "NDArray[Any]"
+    work: np.ndarray
     length: int
     share: float
 
 
-def bluestein_transforms(device: "DeviceBlocks") -> "Iterator[BluesteinTransforms]":
+def bluestein_transforms(device: DeviceBlocks) -> Iterator[BluesteinTransforms]:
     """Yield the FFTs of a device that cuFFT computes by Bluestein's algorithm, by their lengths.
 
     It multiplies the array by a chirp, pads it to at least twice its length, and convolves it by an
@@ -113,7 +107,7 @@ def bluestein_transforms(device: "DeviceBlocks") -> "Iterator[BluesteinTransform
         )
 
 
-def _transforms(device: "DeviceBlocks") -> "Iterator[_Transform]":
+def _transforms(device: DeviceBlocks) -> Iterator[_Transform]:
     """Yield the FFTs whose kernels follow each other, with no other work of the stream between."""
     schedule, tables = device.schedule, device.recording.tables
     work = kernels_named(schedule, device.device, BLUESTEIN)
@@ -137,7 +131,7 @@ def _transforms(device: "DeviceBlocks") -> "Iterator[_Transform]":
             begin += _WAYS * steps
 
 
-def _directions(recording: "RecordingData", stack: int) -> set[bool]:
+def _directions(recording: RecordingData, stack: int) -> set[bool]:
     """Return whether the FFT of a call stack is an inverse one; both if the line has both."""
     inner = takewhile(lambda each: each.is_installed, recording.call_stacks.frames(stack))
     found = [match for each in inner if (match := _FUNCTION.fullmatch(each.name))]
@@ -156,7 +150,7 @@ def _share(steps: int, fast_steps: int, *, by_bytes: bool) -> float:
     return fast_steps / (4 * steps - 1) if by_bytes else fast_steps / (2 * steps)
 
 
-def _runs(device: "DeviceBlocks", work: "NDArray[Any]") -> "Iterator[NDArray[Any]]":
+def _runs(device: DeviceBlocks, work: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the kernels of one call stack that nothing else on their stream comes between."""
     schedule = device.schedule
     order = np.lexsort((schedule.begin, schedule.stream, schedule.device))
@@ -194,7 +188,7 @@ def _steps(factors: list[int]) -> list[int]:
     return []
 
 
-def _pads(device: "DeviceBlocks") -> "NDArray[Any]":
+def _pads(device: DeviceBlocks) -> np.ndarray:
     """Return the kernels that read what their own line has filled, before it is transformed."""
     used, schedule, tables = device.used, device.schedule, device.recording.tables
     seen = np.flatnonzero(used.activity >= 0)
@@ -205,5 +199,5 @@ def _pads(device: "DeviceBlocks") -> "NDArray[Any]":
     reads = are_named(tables, names, BLUESTEIN.search) & (used.mode[seen] == READ)
     lines = line_numbers(device.recording, stacks_of(tables, used.call[seen])).astype(np.int64)
     key = used.block[seen].astype(np.int64) << 32 | lines
-    found: NDArray[Any] = work[reads & np.isin(key, key[fills])]
+    found: np.ndarray = work[reads & np.isin(key, key[fills])]
     return found

@@ -1,16 +1,10 @@
 """Times of kernels that move bytes: what they take besides, and if they moved fewer."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.advice.arrays.cupy_reductions import are_of_cub, are_reductions
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import type_bytes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 # Shorter kernels take time for other things than their elements.
 _SHORTEST_NS = 5_000
@@ -25,7 +19,7 @@ _USUAL_BYTES = 8
 _SLOW = 0.8
 
 
-def thread_ns(device: "DeviceBlocks") -> float:
+def thread_ns(device: DeviceBlocks) -> float:
     """Return how long an elementwise kernel takes for each element at least, in ns.
 
     CuPy's kernels have a thread for each element. On an H200, those of float32 take as long for
@@ -48,7 +42,7 @@ def thread_ns(device: "DeviceBlocks") -> float:
     return float(time[least]) if rate[least] < _SLOW * rate.max() else 0.0
 
 
-def highest_rate(device: "DeviceBlocks") -> float:
+def highest_rate(device: DeviceBlocks) -> float:
     """Return the bytes that an elementwise kernel or a reduction moves in 1 ns at most; 0 if none.
 
     Short kernels do not count.
@@ -60,7 +54,7 @@ def highest_rate(device: "DeviceBlocks") -> float:
     return float((moved[is_long] / duration[is_long]).max(initial=0))
 
 
-def with_fewer_bytes(device: "DeviceBlocks", left_out: "NDArray[Any]") -> "NDArray[Any]":
+def with_fewer_bytes(device: DeviceBlocks, left_out: np.ndarray) -> np.ndarray:
     """Return the durations of all work, in ns, if kernels moved fewer bytes of some blocks.
 
     Elementwise kernels and reductions take less time then, though not less than for their elements.
@@ -89,7 +83,7 @@ def with_fewer_bytes(device: "DeviceBlocks", left_out: "NDArray[Any]") -> "NDArr
     return changed
 
 
-def _moved(device: "DeviceBlocks") -> "tuple[NDArray[Any], NDArray[Any]]":
+def _moved(device: DeviceBlocks) -> tuple[np.ndarray, np.ndarray]:
     """Return the uses by elementwise kernels and reductions, and the bytes that each moves."""
     used = device.used
     seen = np.flatnonzero(used.activity >= 0)
@@ -100,14 +94,14 @@ def _moved(device: "DeviceBlocks") -> "tuple[NDArray[Any], NDArray[Any]]":
     return seen, np.where(used.bytes[seen] > 0, np.minimum(used.bytes[seen], whole), whole)
 
 
-def _work(device: "DeviceBlocks", seen: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+def _work(device: DeviceBlocks, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of work in the schedule that some uses are of, and the place of each."""
     number = device.schedule.number[device.used.activity[seen]]
     work, place = np.unique(number, return_inverse=True)
     return work, place.ravel()
 
 
-def _elements(device: "DeviceBlocks", seen: "NDArray[Any]") -> "NDArray[Any]":
+def _elements(device: DeviceBlocks, seen: np.ndarray) -> np.ndarray:
     """Return how many elements each work writes or, as a reduction, reads; 0 of other work.
 
     Those of arrays that no elementwise function uses are taken for float64.

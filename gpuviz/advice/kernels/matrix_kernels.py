@@ -2,22 +2,18 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.analysis.categories import block_categories
+from gpuviz.analysis.touches import Touches
 from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import ids_named
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.replay.schedule import Schedule
-    from gpuviz.analysis.touches import Touches
 
 _NO_CONVOLUTION = r"^(?!.*(?:fprop|dgrad|wgrad|cudnn)).*"
 # Products of float32 that use no Tensor Cores: with fused multiply-adds, as cuBLAS names them.
@@ -52,13 +48,13 @@ class Products:
         uses_parameter: Whether each uses a parameter of a model.
     """
 
-    work: "NDArray[Any]"
-    bytes: "NDArray[Any]"
-    smallest: "NDArray[Any]"
-    uses_parameter: "NDArray[Any]"
+    work: np.ndarray
+    bytes: np.ndarray
+    smallest: np.ndarray
+    uses_parameter: np.ndarray
 
 
-def kernels_named(schedule: "Schedule", device: int, pattern: re.Pattern[str]) -> "NDArray[Any]":
+def kernels_named(schedule: Schedule, device: int, pattern: re.Pattern[str]) -> np.ndarray:
     """Return the numbers of the kernels of a device whose names have a pattern, ascending."""
     tables = schedule.recording.tables
     ids = ids_named(tables, pattern.search)
@@ -69,7 +65,7 @@ def kernels_named(schedule: "Schedule", device: int, pattern: re.Pattern[str]) -
     return np.flatnonzero(is_chosen)
 
 
-def products(device: "DeviceBlocks", pattern: re.Pattern[str]) -> Products:
+def products(device: DeviceBlocks, pattern: re.Pattern[str]) -> Products:
     """Return the products of a device whose kernels' names have a pattern."""
     schedule, used = device.schedule, device.used
     work = kernels_named(schedule, device.device, pattern)
@@ -91,7 +87,7 @@ def products(device: "DeviceBlocks", pattern: re.Pattern[str]) -> Products:
     )
 
 
-def operand_bytes(used: "Touches", rows: "NDArray[Any]") -> "NDArray[Any]":
+def operand_bytes(used: Touches, rows: np.ndarray) -> np.ndarray:
     """Return the bytes of the arrays that begin at the addresses of some touches.
 
     Each ends where the next one begins. If any two of a block begin less than 64 KiB apart, their
@@ -103,13 +99,11 @@ def operand_bytes(used: "Touches", rows: "NDArray[Any]") -> "NDArray[Any]":
     )
     alternate = np.minimum.reduceat(size, first) < _LEAST_APART if len(first) else first
     equal = used.blocks.requested[block] // count[place]
-    found: NDArray[Any] = np.where(alternate[place], equal, size)[part]
+    found: np.ndarray = np.where(alternate[place], equal, size)[part]
     return found
 
 
-def _parts(
-    used: "Touches", rows: "NDArray[Any]"
-) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+def _parts(used: Touches, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the parts of blocks that begin at the addresses of some touches.
 
     Returns:
@@ -128,31 +122,31 @@ def _parts(
     return block, np.maximum(end - start, 0), part.ravel()
 
 
-def has_fast_tf32(device: "DeviceBlocks") -> bool:
+def has_fast_tf32(device: DeviceBlocks) -> bool:
     """Return whether TF32 makes matrix products of a GPU several times as fast."""
     return bool(_WITH_TF32.search(_name_of(device)))
 
 
-def is_hopper(device: "DeviceBlocks") -> bool:
+def is_hopper(device: DeviceBlocks) -> bool:
     """Return whether a GPU is of the architecture that this was measured on."""
     return bool(_HOPPER.search(_name_of(device)))
 
 
-def bandwidth_of(device: "DeviceBlocks") -> int:
+def bandwidth_of(device: DeviceBlocks) -> int:
     """Return the most bytes per second of a GPU's memory; 0 if unknown."""
     return int(_row_of(device).get("memory_bandwidth", 0))
 
 
-def _name_of(device: "DeviceBlocks") -> str:
+def _name_of(device: DeviceBlocks) -> str:
     return str(_row_of(device).get("name", ""))
 
 
-def _row_of(device: "DeviceBlocks") -> dict[str, Any]:
+def _row_of(device: DeviceBlocks) -> dict[str, Any]:
     rows = device.recording.tables["devices"].to_pylist()
     return next((row for row in rows if row["id"] == device.device), {})
 
 
-def _in_order(place: "NDArray[Any]", size: "NDArray[Any]", count: int, rank: int) -> "NDArray[Any]":
+def _in_order(place: np.ndarray, size: np.ndarray, count: int, rank: int) -> np.ndarray:
     """Return the size of this rank, from 1, of each place, largest first; 0 if it has fewer."""
     order = np.lexsort((-size, place))
     place, size = place[order], size[order]

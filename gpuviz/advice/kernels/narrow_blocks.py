@@ -1,28 +1,22 @@
 """Kernels of the program whose blocks have fewer threads than a warp."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.arrays.elementwise import block_threads
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.kernels.bandwidth import OF_LIBRARIES, possible_bandwidth
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.analysis.launches import stacks_of, text_numbers
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import are_named
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.schedule import Schedule
-    from gpuviz.data.recording_data import RecordingData
 
 WARP = 32
 # A multiprocessor runs at most this many blocks at a time. With several times as many, there are
@@ -48,13 +42,13 @@ class NarrowBlocks:
         with_full_warps: How long they would take if all lanes of their warps worked, in ns.
     """
 
-    work: "NDArray[Any]"
+    work: np.ndarray
     threads: int
     blocks: int
-    with_full_warps: "NDArray[Any]"
+    with_full_warps: np.ndarray
 
 
-def narrow_blocks(schedule: "Schedule", device: int, least_ns: float) -> "Iterator[NarrowBlocks]":
+def narrow_blocks(schedule: Schedule, device: int, least_ns: float) -> Iterator[NarrowBlocks]:
     """Yield the kernels of a device in blocks of fewer than 32 threads, longest first.
 
     The program launches them itself, they use no shared memory, by which a block's threads could
@@ -101,17 +95,17 @@ def narrow_blocks(schedule: "Schedule", device: int, least_ns: float) -> "Iterat
         yield NarrowBlocks(work, int(threads[work].max()), blocks, spent)
 
 
-def _threads(recording: "RecordingData", rows: "NDArray[Any]") -> "NDArray[Any]":
+def _threads(recording: RecordingData, rows: np.ndarray) -> np.ndarray:
     """Return the threads per block of activities without shared memory; 0 of others."""
     table = recording.tables["launch_configurations"]
     shared = plain(table["static_shared_memory"]) + plain(table["dynamic_shared_memory"])
     launches = plain(recording.tables["activities"]["launch"])[rows]
     has_none = np.append(shared == 0, False)[first_rows(plain(table["id"]), launches)]
-    threads: NDArray[Any] = np.where(has_none, block_threads(recording, rows), 0)
+    threads: np.ndarray = np.where(has_none, block_threads(recording, rows), 0)
     return threads
 
 
-def _are_of_program(schedule: "Schedule", work: "NDArray[Any]") -> "NDArray[Any]":
+def _are_of_program(schedule: Schedule, work: np.ndarray) -> np.ndarray:
     """Return whether the program launches each kernel itself, so that it chooses the blocks."""
     recording = schedule.recording
     names = plain(recording.tables["activities"]["name"])[schedule.rows[work]]
@@ -124,11 +118,11 @@ def _are_of_program(schedule: "Schedule", work: "NDArray[Any]") -> "NDArray[Any]
         inner = list(takewhile(lambda frame: frame.is_installed, frames))
         compiled[row] = bool(inner) and all(_COMPILERS.search(each.filename) for each in inner)
         own[row] = not inner and bool(frames)
-    found: NDArray[Any] = compiled[place.ravel()] | (own[place.ravel()] & is_plain)
+    found: np.ndarray = compiled[place.ravel()] | (own[place.ravel()] & is_plain)
     return found
 
 
-def _memory_ns(schedule: "Schedule", device: int, work: "NDArray[Any]") -> "NDArray[Any]":
+def _memory_ns(schedule: Schedule, device: int, work: np.ndarray) -> np.ndarray:
     """Return how long the memory takes for the arrays of some kernels, each once, in ns."""
     used, possible = schedule.touches, possible_bandwidth(schedule.recording, device)
     moved = np.zeros(len(schedule.rows))
@@ -137,5 +131,5 @@ def _memory_ns(schedule: "Schedule", device: int, work: "NDArray[Any]") -> "NDAr
         pairs = np.unique(np.stack([used.activity[rows], used.block[rows]]), axis=1)
         np.add.at(moved, schedule.number[pairs[0]], used.blocks.requested[pairs[1]])
         moved *= 1e9 / possible
-    spent: NDArray[Any] = moved[work].astype(np.int64)
+    spent: np.ndarray = moved[work].astype(np.int64)
     return spent

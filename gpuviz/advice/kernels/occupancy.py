@@ -1,14 +1,10 @@
 """How much of a GPU some launches of a kernel fill while they run, together with all others."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.analysis.intervals import Intervals
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Where the number of multiprocessors is unknown, one launch fills nothing, and two fill the GPU.
 _UNKNOWN = 1
@@ -34,9 +30,9 @@ class Occupancy:
 
     def __init__(
         self,
-        begin: "NDArray[Any]",
-        end: "NDArray[Any]",
-        blocks: "NDArray[Any]",
+        begin: np.ndarray,
+        end: np.ndarray,
+        blocks: np.ndarray,
         multiprocessors: int,
         others: Intervals,
     ) -> None:
@@ -58,11 +54,11 @@ class Occupancy:
         self.most_at_once = int(running[self._is_running].max(initial=0))
 
     @cached_property
-    def idle_ns(self) -> "NDArray[Any]":
+    def idle_ns(self) -> np.ndarray:
         """For each launch, how long it runs times the share that is idle meanwhile, in ns."""
         idle = np.concatenate([[0], np.cumsum(self._length * (1 - self._fill))])
         first, last = (np.searchsorted(self._times, each) for each in (self._begin, self._end))
-        found: NDArray[Any] = (idle[last] - idle[first]).astype(np.int64)
+        found: np.ndarray = (idle[last] - idle[first]).astype(np.int64)
         return found
 
     def filled_at_most_ns(self, share: float) -> int:

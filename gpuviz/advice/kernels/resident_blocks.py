@@ -1,24 +1,18 @@
 """How many thread blocks of a kernel run at once."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.advice.arrays.elementwise import block_threads
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.schedule import Schedule
 
 # Of a multiprocessor of compute capability 8.0 or 9.0 (CUDA Programming Guide, "Compute
 # Capabilities"); of later ones, too.
 _THREADS, _BLOCKS, _REGISTERS, _SHARED_BYTES = 2048, 32, 65536, 163 << 10
 
 
-def resident_blocks(schedule: "Schedule") -> "NDArray[Any]":
+def resident_blocks(schedule: Schedule) -> np.ndarray:
     """Return how many blocks of each activity's kernel a device has room for, 0 if unknown.
 
     A multiprocessor has room for as many blocks as it has threads, registers and shared memory for.
@@ -39,5 +33,5 @@ def resident_blocks(schedule: "Schedule") -> "NDArray[Any]":
     multiprocessors = np.array(
         [schedule.multiprocessors.get(device, 0) for device in schedule.device.tolist()], np.int64
     )
-    found: NDArray[Any] = np.where(threads > 0, np.maximum(each, 1), 0) * multiprocessors
+    found: np.ndarray = np.where(threads > 0, np.maximum(each, 1), 0) * multiprocessors
     return found

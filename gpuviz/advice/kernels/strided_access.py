@@ -2,10 +2,10 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import WRITES, kernel_threads
 from gpuviz.advice.kernels.bandwidth import possible_bandwidth
 from gpuviz.advice.kernels.kernel_times import highest_rate, thread_ns
@@ -15,11 +15,6 @@ from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
@@ -55,14 +50,14 @@ class StridedAccess:
             the time to store what is not computed so.
     """
 
-    blocks: "NDArray[Any]"
+    blocks: np.ndarray
     element: int
     stride: int
-    work: "NDArray[Any]"
-    saved_ns: "NDArray[Any]"
+    work: np.ndarray
+    saved_ns: np.ndarray
 
 
-def strided_accesses(device: "DeviceBlocks") -> "list[StridedAccess]":
+def strided_accesses(device: DeviceBlocks) -> list[StridedAccess]:
     """Return the arrays that kernels mostly use with gaps between the elements, line by line.
 
     A line of the program makes arrays of at least 8 MiB. At least 8 kernels that the program itself
@@ -84,9 +79,7 @@ def strided_accesses(device: "DeviceBlocks") -> "list[StridedAccess]":
 class _Search:
     """The search for arrays that kernels use with gaps."""
 
-    def __init__(
-        self, device: "DeviceBlocks", stride: "NDArray[Any]", element: "NDArray[Any]"
-    ) -> None:
+    def __init__(self, device: DeviceBlocks, stride: np.ndarray, element: np.ndarray) -> None:
         self._device, self._used, self._schedule = device, device.used, device.schedule
         self._stride, self._element = stride, element
         used, schedule, tables = device.used, device.schedule, device.recording.tables
@@ -115,7 +108,7 @@ class _Search:
         self._most = possible or highest
         self._thread_ns = max(thread_ns(device), _THREAD_NS)
 
-    def found(self) -> "list[StridedAccess]":
+    def found(self) -> list[StridedAccess]:
         """Return what is found, a line that makes the arrays after the other."""
         device = self._device
         rows = np.flatnonzero(self._is_strided & (self._place >= 0))
@@ -157,7 +150,7 @@ class _Search:
             return None
         return StridedAccess(blocks, element, stride, work, (saved * share).astype(np.int64))
 
-    def _saved(self, work: "NDArray[Any]", strided: "NDArray[Any]") -> "NDArray[Any]":
+    def _saved(self, work: np.ndarray, strided: np.ndarray) -> np.ndarray:
         """Return by how much less time kernels would take if some touches had no gaps, in ns.
 
         They still take the time for the bytes that they need, and for their elements, and no less
@@ -179,10 +172,10 @@ class _Search:
         )
         moved = self._in_vain(work, strided) / self._most
         duration = self._schedule.duration[work]
-        found: NDArray[Any] = np.clip(np.minimum(duration - least, moved), 0, None)
+        found: np.ndarray = np.clip(np.minimum(duration - least, moved), 0, None)
         return found
 
-    def _in_vain(self, work: "NDArray[Any]", strided: "NDArray[Any]") -> "NDArray[Any]":
+    def _in_vain(self, work: np.ndarray, strided: np.ndarray) -> np.ndarray:
         """Return the bytes that each kernel moves besides what it needs of arrays with gaps.
 
         Writing a part of what memory moves reads it, too.
@@ -199,7 +192,7 @@ class _Search:
         place = np.searchsorted(work, self._work[strided[once]])
         return np.bincount(place, wasted, len(work)).astype(float)
 
-    def _storing_ns(self, blocks: "NDArray[Any]") -> float:
+    def _storing_ns(self, blocks: np.ndarray) -> float:
         """Return how long it takes to store arrays otherwise that are not made with gaps, in ns.
 
         Such as what is uploaded; those that are filled with a value need nothing.

@@ -1,11 +1,12 @@
 """Copies of whole arrays whose sources are not needed afterwards: names could be swapped."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import READ, WRITE
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.needless.whole_writes import may_overwrite, overwrites
@@ -16,13 +17,6 @@ from gpuviz.analysis.grouping import components
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 _COPY_KERNEL = re.compile(r"cupy_copy__(\w+)_\1$")
 # Functions of libraries that only copy what they get.
@@ -53,35 +47,35 @@ class ExchangeableCopies:
             since nothing overwrites any of these.
     """
 
-    work: "NDArray[Any]"
-    source: "NDArray[Any]"
-    target: "NDArray[Any]"
-    is_new: "NDArray[Any]"
-    end: "NDArray[Any]"
-    overwritten_by: "NDArray[Any]"
+    work: np.ndarray
+    source: np.ndarray
+    target: np.ndarray
+    is_new: np.ndarray
+    end: np.ndarray
+    overwritten_by: np.ndarray
     names: tuple[tuple[str, str], ...]
     is_rotation: bool
-    is_renamed: "NDArray[Any]"
+    is_renamed: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Copies:
     """Copies of whole blocks, as in `ExchangeableCopies`, with their calls."""
 
-    call: "NDArray[Any]"
-    work: "NDArray[Any]"
-    source: "NDArray[Any]"
-    target: "NDArray[Any]"
-    is_new: "NDArray[Any]"
-    end: "NDArray[Any]"
-    overwritten_by: "NDArray[Any]"
+    call: np.ndarray
+    work: np.ndarray
+    source: np.ndarray
+    target: np.ndarray
+    is_new: np.ndarray
+    end: np.ndarray
+    overwritten_by: np.ndarray
 
-    def of(self, chosen: "NDArray[Any]") -> "_Copies":
+    def of(self, chosen: np.ndarray) -> "_Copies":
         """Return some of them."""
         return _Copies(*(getattr(self, name)[chosen] for name in self.__slots__))
 
 
-def exchangeable_copies(device: "DeviceBlocks") -> "Iterator[ExchangeableCopies]":
+def exchangeable_copies(device: DeviceBlocks) -> Iterator[ExchangeableCopies]:
     """Yield the lines that copy whole arrays, round after round, although names could be swapped.
 
     A line copies a block to another of its size at least four times, by a memcpy or by CuPy's copy
@@ -117,7 +111,7 @@ def exchangeable_copies(device: "DeviceBlocks") -> "Iterator[ExchangeableCopies]
         yield _found(device, own, tuple(each for pairs in known for each in pairs))
 
 
-def _copies(device: "DeviceBlocks") -> _Copies:
+def _copies(device: DeviceBlocks) -> _Copies:
     """Return the copies of whole blocks to others of their size that the program makes itself."""
     used = device.used
     read, written = _pairs(device)
@@ -145,7 +139,7 @@ def _copies(device: "DeviceBlocks") -> _Copies:
     )
 
 
-def _pairs(device: "DeviceBlocks") -> "tuple[NDArray[Any], NDArray[Any]]":
+def _pairs(device: DeviceBlocks) -> tuple[np.ndarray, np.ndarray]:
     """Return the touches by which copies read a whole block, and those by which they write one."""
     used, tables = device.used, device.recording.tables
     requested = used.blocks.requested[used.block]
@@ -165,14 +159,14 @@ def _pairs(device: "DeviceBlocks") -> "tuple[NDArray[Any], NDArray[Any]]":
     return read[calls], written[calls]
 
 
-def _are_whole(device: "DeviceBlocks") -> "NDArray[Any]":
+def _are_whole(device: DeviceBlocks) -> np.ndarray:
     """Return which touches are by elementwise functions that write all elements of a block."""
     launches = device.elementwise
-    found: NDArray[Any] = np.isin(device.used.call, launches.call[launches.is_whole])
+    found: np.ndarray = np.isin(device.used.call, launches.call[launches.is_whole])
     return found
 
 
-def _are_own(device: "DeviceBlocks", calls: "NDArray[Any]") -> "NDArray[Any]":
+def _are_own(device: DeviceBlocks, calls: np.ndarray) -> np.ndarray:
     """Return which calls the program makes, perhaps by functions of libraries that only copy."""
     recording = device.recording
     stacks, place = np.unique(stacks_of(recording.tables, calls), return_inverse=True)
@@ -182,11 +176,11 @@ def _are_own(device: "DeviceBlocks", calls: "NDArray[Any]") -> "NDArray[Any]":
         frames = frames_of(stack)
         outer = [number for number, each in enumerate(frames) if not each.is_installed]
         own[row] = bool(outer) and all(each.name in _COPIES for each in frames[: outer[0]])
-    found: NDArray[Any] = own[place.ravel()]
+    found: np.ndarray = own[place.ravel()]
     return found
 
 
-def _ends(device: "DeviceBlocks", rows: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+def _ends(device: DeviceBlocks, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return how each source that some touches read ends, and the call that overwrites it."""
     used, schedule = device.used, device.schedule
     order = np.argsort(used.block, kind="stable")
@@ -216,7 +210,7 @@ def _ends(device: "DeviceBlocks", rows: "NDArray[Any]") -> "tuple[NDArray[Any], 
     return end, by
 
 
-def _are_all_elements(device: "DeviceBlocks", touches: "NDArray[Any]") -> "NDArray[Any]":
+def _are_all_elements(device: DeviceBlocks, touches: np.ndarray) -> np.ndarray:
     """Return which touches write each element of a block, of which the recording has the bytes.
 
     gpuviz knows them of kernels that access all elements of each array that they get.
@@ -224,11 +218,11 @@ def _are_all_elements(device: "DeviceBlocks", touches: "NDArray[Any]") -> "NDArr
     used, launches = device.used, device.elementwise
     requested = used.blocks.requested[used.block[touches]]
     whole = used.at_begin[touches] & (used.bytes[touches] >= requested) & (requested > 0)
-    found: NDArray[Any] = whole & ~np.isin(used.call[touches], launches.call)
+    found: np.ndarray = whole & ~np.isin(used.call[touches], launches.call)
     return found
 
 
-def _rotates(device: "DeviceBlocks", copies: _Copies, of_round: int) -> bool:
+def _rotates(device: DeviceBlocks, copies: _Copies, of_round: int) -> bool:
     """Return whether a line copies in rounds, to the same arrays or to ones that replace others.
 
     Args:
@@ -248,7 +242,7 @@ def _rotates(device: "DeviceBlocks", copies: _Copies, of_round: int) -> bool:
     return bool((again | replaced).all())
 
 
-def _names(device: "DeviceBlocks", stacks: "NDArray[Any]") -> list[tuple[str, str]]:
+def _names(device: DeviceBlocks, stacks: np.ndarray) -> list[tuple[str, str]]:
     """Return the targets and sources in the text of a line; none if it may do something else."""
     for stack in stacks.tolist():
         tree = tree_of_line(device.recording, stack)
@@ -258,7 +252,7 @@ def _names(device: "DeviceBlocks", stacks: "NDArray[Any]") -> list[tuple[str, st
     return []
 
 
-def _groups(copies: _Copies, lines: "NDArray[Any]") -> "NDArray[Any]":
+def _groups(copies: _Copies, lines: np.ndarray) -> np.ndarray:
     """Return a number for each copy, equal for lines of which one copies what another has made."""
     known, number = np.unique(lines, return_inverse=True)
     number = number.ravel()
@@ -266,12 +260,12 @@ def _groups(copies: _Copies, lines: "NDArray[Any]") -> "NDArray[Any]":
     touched = np.concatenate([copies.source, copies.target])
     nodes = len(known) + np.searchsorted(blocks, touched)
     labels = components(len(known) + len(blocks), np.append(number, number), nodes)
-    found: NDArray[Any] = labels[number]
+    found: np.ndarray = labels[number]
     return found
 
 
 def _found(
-    device: "DeviceBlocks", copies: _Copies, names: tuple[tuple[str, str], ...]
+    device: DeviceBlocks, copies: _Copies, names: tuple[tuple[str, str], ...]
 ) -> ExchangeableCopies:
     lines = line_numbers(device.recording, stacks_of(device.recording.tables, copies.call))
     is_renamed = ~np.isin(lines, lines[~copies.is_new | (copies.end >= OVERWRITTEN)])
@@ -288,7 +282,7 @@ def _found(
     )
 
 
-def _is_rotation(device: "DeviceBlocks", copies: _Copies, lines: "NDArray[Any]") -> bool:
+def _is_rotation(device: DeviceBlocks, copies: _Copies, lines: np.ndarray) -> bool:
     """Return whether what each new target replaces is unused then, or copied itself.
 
     Then it can take the place of the source. Otherwise another name has it.

@@ -1,20 +1,14 @@
 """Copies by `cupy.array` of arrays that could be used themselves."""
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.arrays.elementwise import READ
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.elementwise import READ, Function
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.source.conditions import statement_text
 from gpuviz.analysis.launches import stacks_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.arrays.elementwise import Function
 
 _ARRAY = re.compile(r"[/\\]cupy[/\\]_creation[/\\]from_data\.py$")
 # Arguments that `cupy.asarray` lacks, or with which it copies too.
@@ -23,7 +17,7 @@ _LEAST_BYTES = 1 << 20
 _NEVER = 2**62
 
 
-def needless_copies(device: "DeviceBlocks") -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+def needless_copies(device: DeviceBlocks) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the copies that `cupy.array` makes of arrays of the same type without need.
 
     Nothing writes to a copy, or to what it is made of while the copy is allocated, so that this
@@ -65,9 +59,7 @@ def needless_copies(device: "DeviceBlocks") -> "tuple[NDArray[Any], NDArray[Any]
     return rows[kept], target[kept], origin[kept]
 
 
-def _are_whole_lines(
-    rows: "NDArray[Any]", made: "NDArray[Any]", line: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _are_whole_lines(rows: np.ndarray, made: np.ndarray, line: np.ndarray) -> np.ndarray:
     """Return which of some launches are on lines whose launches are all among them.
 
     Args:
@@ -76,15 +68,15 @@ def _are_whole_lines(
         line: The number of the line of each of the latter.
     """
     is_left = ~np.isin(made, rows)
-    whole: NDArray[Any] = np.isin(rows, made[~np.isin(line, line[is_left])])
+    whole: np.ndarray = np.isin(rows, made[~np.isin(line, line[is_left])])
     return whole
 
 
-def _keeps_type(function: "Function") -> bool:
+def _keeps_type(function: Function) -> bool:
     return function.name == "copy" and tuple(function.arrays) == (function.output,)
 
 
-def _by_array(device: "DeviceBlocks", calls: "NDArray[Any]") -> "NDArray[Any]":
+def _by_array(device: DeviceBlocks, calls: np.ndarray) -> np.ndarray:
     """Return which calls are of `cupy.array` on a line of the program that only passes arrays."""
     recording = device.recording
     stacks, place = np.unique(stacks_of(recording.tables, calls), return_inverse=True)
@@ -95,13 +87,11 @@ def _by_array(device: "DeviceBlocks", calls: "NDArray[Any]") -> "NDArray[Any]":
             continue
         by_array = inner.name == "array" and _ARRAY.search(inner.filename)
         found[row] = bool(by_array) and not _ARRANGES.search(statement_text(recording, stack))
-    by: NDArray[Any] = found[place.ravel()]
+    by: np.ndarray = found[place.ravel()]
     return by
 
 
-def _are_unchanged(
-    device: "DeviceBlocks", rows: "NDArray[Any]", source: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _are_unchanged(device: DeviceBlocks, rows: np.ndarray, source: np.ndarray) -> np.ndarray:
     """Return whether nothing else writes to a copy, nor to its source while the copy is there."""
     launches, used, times = device.elementwise, device.used, device.call_times
     writes = np.flatnonzero(used.mode != READ)
@@ -109,7 +99,7 @@ def _are_unchanged(
     block, time = used.block[writes[order]], times[used.call[writes[order]]]
     counts = np.bincount(block, minlength=len(used.blocks))
     starts = np.cumsum(counts) - counts
-    unchanged: NDArray[Any] = counts[launches.target[rows]] == 1
+    unchanged: np.ndarray = counts[launches.target[rows]] == 1
     ends = np.where(used.blocks.end < 0, _NEVER, used.blocks.end)
     for number, row in enumerate(rows.tolist()):
         own = time[starts[source[number]] :][: counts[source[number]]]

@@ -2,12 +2,13 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.host_lines import line_numbers
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.replay.trace import COPY
 from gpuviz.advice.source.own_lines import is_own
 from gpuviz.advice.source.parsed_text import name_called
@@ -17,13 +18,6 @@ from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.once import Once
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.schedule import Schedule
 
 _TO_HOST = DICTIONARIES["activities", "copy_kind"].index("device_to_host")
 # Less is rather a value than an array.
@@ -48,7 +42,7 @@ class PartlyUsed:
         instead: The expression that takes it before the copy.
     """
 
-    work: "NDArray[Any]"
+    work: np.ndarray
     stack: int
     share: float
     taken: str
@@ -56,7 +50,7 @@ class PartlyUsed:
 
 
 @Once
-def partly_used_copies(schedule: "Schedule") -> tuple[PartlyUsed, ...]:
+def partly_used_copies(schedule: Schedule) -> tuple[PartlyUsed, ...]:
     """Return the lines that copy arrays of 64 KiB or more, and use at most half of each.
 
     The line itself calls CuPy's ``get`` or ``asnumpy``, or PyTorch's ``cpu``, and takes a part of
@@ -70,7 +64,7 @@ def partly_used_copies(schedule: "Schedule") -> tuple[PartlyUsed, ...]:
     return tuple(_by_line(schedule))
 
 
-def _by_line(schedule: "Schedule") -> "Iterator[PartlyUsed]":
+def _by_line(schedule: Schedule) -> Iterator[PartlyUsed]:
     recording = schedule.recording
     activities = recording.tables["activities"]
     kinds = codes(activities["copy_kind"], DICTIONARIES["activities", "copy_kind"])[schedule.rows]
@@ -210,7 +204,7 @@ def _taken_before(part: ast.Subscript) -> ast.expr:
     return replaced(part.value)
 
 
-def _are_of_whole_blocks(schedule: "Schedule", copies: "NDArray[Any]") -> "NDArray[Any]":
+def _are_of_whole_blocks(schedule: Schedule, copies: np.ndarray) -> np.ndarray:
     """Return which copies are of all of a block that another line allocated."""
     used, tables = schedule.touches, schedule.recording.tables
     whole = np.zeros(len(copies), bool)

@@ -2,12 +2,15 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpuviz.advice.arrays.block_uses import BlockUses
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.elementwise import Function
 from gpuviz.advice.arrays.part_reads import read_bytes
 from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.source.parsed_text import (
@@ -20,16 +23,8 @@ from gpuviz.advice.source.parsed_text import (
 from gpuviz.advice.source.taken_parts import tree_of_line
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.touches import TRANSFORM
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import distinct
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.arrays.elementwise import Function
-    from gpuviz.data.call_stacks import Frame
 
 _FILE = re.compile(r"[/\\](?:cupy|cupyx[/\\]scipy)[/\\]fft[/\\]_fft\.py$")
 _CONVERTS = "_convert_dtype"
@@ -70,16 +65,16 @@ class RealTransforms:
         instead: The expression with the FFT of real arrays.
     """
 
-    conversions: "NDArray[Any]"
-    converted: "NDArray[Any]"
-    results: "NDArray[Any]"
-    transforms: "NDArray[Any]"
+    conversions: np.ndarray
+    converted: np.ndarray
+    results: np.ndarray
+    transforms: np.ndarray
     stack: int
     taken: str
     instead: str
 
 
-def real_transforms(device: "DeviceBlocks") -> "Iterator[RealTransforms]":
+def real_transforms(device: DeviceBlocks) -> Iterator[RealTransforms]:
     """Yield the lines that take half of a complex FFT of real arrays.
 
     The line calls CuPy's `fft`, `fft2` or `fftn`, which first converts a real array, and takes at
@@ -106,12 +101,12 @@ def real_transforms(device: "DeviceBlocks") -> "Iterator[RealTransforms]":
             yield found
 
 
-def _to_complex(function: "Function") -> bool:
+def _to_complex(function: Function) -> bool:
     kinds = function.inputs
     return function.name == "copy" and [_COMPLEX.get(each) for each in kinds] == [function.output]
 
 
-def _called(frames: "list[Frame]") -> str:
+def _called(frames: list[Frame]) -> str:
     """Return the function of CuPy's FFTs that the program's own line calls; empty without one."""
     inner = ""
     for each in frames:
@@ -121,7 +116,7 @@ def _called(frames: "list[Frame]") -> str:
     return ""
 
 
-def _is_conversion(frames: "list[Frame]") -> bool:
+def _is_conversion(frames: list[Frame]) -> bool:
     return bool(frames) and frames[0].name == _CONVERTS and _called(frames) in _REAL
 
 
@@ -134,7 +129,7 @@ class _Uses(BlockUses):
         is_transform: Whether a kernel of cuFFT makes it.
     """
 
-    def __init__(self, device: "DeviceBlocks") -> None:
+    def __init__(self, device: DeviceBlocks) -> None:
         super().__init__(device)
         self.device = device
         self.stack = stacks_of(device.recording.tables, self.call)
@@ -157,14 +152,14 @@ class _Uses(BlockUses):
         is_area = bool(self.device.is_used_at_any_time[block])
         return bool(requested[block] == requested[other]) and not is_area
 
-    def are_small(self, rows: "NDArray[Any]") -> bool:
+    def are_small(self, rows: np.ndarray) -> bool:
         """Return whether all of some rows only read, and at most about half of their block."""
         most = self.device.requested[self.block[rows]] * _MOST_SHARE
         read = read_bytes(self.device, self._touches[rows])
         return bool(((read > 0) & (read <= most)).all())
 
 
-def _of_line(uses: _Uses, launches: "NDArray[Any]", stack: int) -> RealTransforms | None:
+def _of_line(uses: _Uses, launches: np.ndarray, stack: int) -> RealTransforms | None:
     """Return the FFTs of a line, by the launches that convert their arrays."""
     device, elementwise = uses.device, uses.device.elementwise
     recording = device.recording
@@ -196,7 +191,7 @@ def _of_line(uses: _Uses, launches: "NDArray[Any]", stack: int) -> RealTransform
 
 def _result_of(
     uses: _Uses, converted: int, conversion: int, origin: tuple[str, str]
-) -> "tuple[int, NDArray[Any], NDArray[Any]] | None":
+) -> tuple[int, np.ndarray, np.ndarray] | None:
     """Return the result of an FFT, its kernels, and the later uses of the result.
 
     None if it is unknown which block is the result, or nothing uses it.

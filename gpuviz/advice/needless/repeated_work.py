@@ -1,32 +1,31 @@
 """Work that computes what the GPU has computed before, from arrays that are still the same."""
 
 import re
+from collections.abc import Mapping
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import READ, WRITE
 from gpuviz.advice.arrays.training_blocks import BACKWARD
 from gpuviz.advice.arrays.work_values import COPY, KERNEL, MEMSET, TO_DEVICE, TO_HOST, WorkValues
 from gpuviz.advice.source.libraries import initializes_modules
-from gpuviz.advice.source.library_calls import EqualWork, busy_parts, launched, unchanged_calls
+from gpuviz.advice.source.library_calls import (
+    EqualWork,
+    LibraryCall,
+    busy_parts,
+    launched,
+    unchanged_calls,
+)
 from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.categories import block_categories
 from gpuviz.analysis.grouping import components, numbered
 from gpuviz.analysis.launches import user_frames
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.codes import CATEGORIES, PHASES
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.strings import are_named
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.source.library_calls import LibraryCall
-    from gpuviz.data.call_stacks import Frame
 
 # Kernels that fill or copy an array: an update of a copy is a result of the original.
 _FILLS = re.compile(r"cupy_(copy__(\w+)_\2|arange__\w+|\w*fill\w*)$")
@@ -49,7 +48,7 @@ class RepeatedWork(WorkValues):
         kept: The blocks that the program has to keep instead.
     """
 
-    def __init__(self, device: "DeviceBlocks") -> None:
+    def __init__(self, device: DeviceBlocks) -> None:
         super().__init__(device)
         self._is_update = self._updates()
         self.is_again = np.zeros(len(self.call), bool)
@@ -91,13 +90,13 @@ class RepeatedWork(WorkValues):
         made = self._of_blocks(written & is_useful[self._work] & ~self.is_again[self._work])
         self.kept = needed[made[needed]]
 
-    def _unchanged_repeats(self) -> "NDArray[Any]":
+    def _unchanged_repeats(self) -> np.ndarray:
         """Return which work is repeated at least four times and nothing else writes its results."""
         activities = self._device.recording.tables["activities"]
         of_device = plain(activities["device"])[np.maximum(self.activity, 0)] == self._device.device
         able = (self._kind == KERNEL) | (self._kind == MEMSET)
         able |= (self._kind == COPY) & ~np.isin(self._copy_kind, (TO_DEVICE, TO_HOST))
-        repeats: NDArray[Any] = able & of_device & (self.stacks != 0)
+        repeats: np.ndarray = able & of_device & (self.stacks != 0)
         # Each module of PyTorch has parameters of its own, however they begin.
         frames_of = self._device.recording.call_stacks.frames
         stacks, place = np.unique(self.stacks, return_inverse=True)
@@ -119,17 +118,17 @@ class RepeatedWork(WorkValues):
                 return repeats
             repeats &= ~bad
 
-    def _updates(self) -> "NDArray[Any]":
+    def _updates(self) -> np.ndarray:
         """Return which touches are writes of elementwise functions that update a whole array."""
         functions = self._device.elementwise
         chosen = functions.is_update & functions.is_whole
         calls = np.full(len(self._times), -1)
         calls[functions.call[chosen]] = functions.target[chosen]
-        updated: NDArray[Any] = self._mode != READ
+        updated: np.ndarray = self._mode != READ
         updated &= calls[self.call[self._work]] == self._block
         return updated
 
-    def _updated_afterwards(self, repeats: "NDArray[Any]") -> "NDArray[Any]":
+    def _updated_afterwards(self, repeats: np.ndarray) -> np.ndarray:
         """Return the blocks that only an update changes after repeated kernels have written them.
 
         The update can read the result that is kept, and write another array.
@@ -149,12 +148,12 @@ class RepeatedWork(WorkValues):
         last, first = (np.full(len(self._used.blocks), each) for each in (-1, len(self._work)))
         np.maximum.at(last, self._block[own], own)
         np.minimum.at(first, self._block[others], others)
-        found: NDArray[Any] = (last >= 0) & (last < first)
+        found: np.ndarray = (last >= 0) & (last < first)
         found &= np.append(self._is_update, False)[first]
         found[self._block[own[~is_computed[self._work[own]]]]] = False
         return found
 
-    def _of_gradients(self, again: "NDArray[Any]") -> "NDArray[Any]":
+    def _of_gradients(self, again: np.ndarray) -> np.ndarray:
         """Return which work to leave out a backward pass goes through, to parameters.
 
         Each pass needs a graph of its own, so that the next round cannot use the same array. If no
@@ -182,39 +181,39 @@ class RepeatedWork(WorkValues):
                 found = more
         return found & trained
 
-    def updates_of(self, again: "NDArray[Any]") -> "NDArray[Any]":
+    def updates_of(self, again: np.ndarray) -> np.ndarray:
         """Return the activities that first update what some work to leave out has written."""
         made = np.zeros(len(self.call), bool)
         made[again] = True
         blocks = self._of_blocks((self._mode != READ) & made[self._work])
         changing = np.flatnonzero(blocks[self._block] & self._is_update & ~made[self._work])
         _, first = np.unique(self._block[changing], return_index=True)
-        updated: NDArray[Any] = self.activity[np.unique(self._work[changing[first]])]
+        updated: np.ndarray = self.activity[np.unique(self._work[changing[first]])]
         return updated
 
-    def _can_leave_out(self, repeats: "NDArray[Any]") -> "NDArray[Any]":
+    def _can_leave_out(self, repeats: np.ndarray) -> np.ndarray:
         """Return which work the program calls itself, or is on a line that does nothing else."""
         recording = self._device.recording
         self._busy = busy_parts(recording, self._sites, self._equal(repeats), self._others(repeats))
         distinct, place = np.unique(self.stacks, return_inverse=True)
         alone = np.array([bool(self._lines_alone(stack)) for stack in distinct.tolist()], bool)
-        left: NDArray[Any] = is_own(recording, self.stacks) | alone[place]
+        left: np.ndarray = is_own(recording, self.stacks) | alone[place]
         return left
 
-    def _fetched_again(self, repeats: "NDArray[Any]") -> "NDArray[Any]":
+    def _fetched_again(self, repeats: np.ndarray) -> np.ndarray:
         """Return which copies to the host have the same values at least four times.
 
         Args:
             repeats: Which work is repeated.
         """
-        fetched: NDArray[Any] = (self._kind == COPY) & (self._copy_kind == TO_HOST)
+        fetched: np.ndarray = (self._kind == COPY) & (self._copy_kind == TO_HOST)
         written = self._of_blocks((self._mode != READ) & repeats[self._work])
         fetched &= self._of_works((self._mode == READ) & written[self._block])
         values, place = np.unique(self.value, return_inverse=True)
         counts = np.bincount(place.ravel()[fetched], minlength=len(values))
         return fetched & (counts[place.ravel()] >= _LEAST_ROUNDS)
 
-    def _in_library_calls(self, same: "NDArray[Any]", is_useful: "NDArray[Any]") -> "NDArray[Any]":
+    def _in_library_calls(self, same: np.ndarray, is_useful: np.ndarray) -> np.ndarray:
         """Return the work of library calls that compute the same each time, with useful results.
 
         Args:
@@ -229,14 +228,14 @@ class RepeatedWork(WorkValues):
             found[each] for each in np.unique(self.stacks[is_useful]).tolist() if each in found
         }
         self._library_calls = {stack: each for stack, each in found.items() if each in useful}
-        left: NDArray[Any] = same & np.isin(self.stacks, list(self._library_calls))
+        left: np.ndarray = same & np.isin(self.stacks, list(self._library_calls))
         return left
 
-    def library_call(self, stack: int) -> "LibraryCall | None":
+    def library_call(self, stack: int) -> LibraryCall | None:
         """Return the call of a library function to leave out, by the call stack of its work."""
         return self._library_calls.get(stack)
 
-    def further_calls(self, again: "NDArray[Any]") -> "NDArray[Any]":
+    def further_calls(self, again: np.ndarray) -> np.ndarray:
         """Return what else library calls call whose work is left out, rows of ``api_calls``.
 
         As waits for the results.
@@ -256,16 +255,16 @@ class RepeatedWork(WorkValues):
         before = (
             np.searchsorted(self._times[self.call[inside]], self._times[calls], side="right") - 1
         )
-        further: NDArray[Any] = calls[(before >= 0) & made[inside[np.maximum(before, 0)]]]
+        further: np.ndarray = calls[(before >= 0) & made[inside[np.maximum(before, 0)]]]
         return further
 
-    def _equal(self, works: "NDArray[Any]") -> EqualWork:
+    def _equal(self, works: np.ndarray) -> EqualWork:
         """Return some works as those that compute the same values."""
         call = self.call[works]
         names = launched(self._device.recording, call)
         return EqualWork(self.stacks[works], self.value[works], self._times[call], names)
 
-    def _others(self, works: "NDArray[Any]") -> "NDArray[Any]":
+    def _others(self, works: np.ndarray) -> np.ndarray:
         """Return the calls that launch anything but some works, rows of ``api_calls``.
 
         A work area that a product of matrices clears is part of the product.
@@ -278,12 +277,12 @@ class RepeatedWork(WorkValues):
         """Return the lines of the program on a call stack."""
         return [frame.site for frame in self._device.recording.call_stacks.user_frames(stack)]
 
-    def _lines_alone(self, stack: int) -> "list[Frame]":
+    def _lines_alone(self, stack: int) -> list[Frame]:
         """Return the program's lines on a call stack that cause nothing but repeated work."""
         frames = self._device.recording.call_stacks.user_frames(stack)
         return list(takewhile(lambda frame: frame.site not in self._busy, frames))
 
-    def line(self, stack: int) -> "Frame | None":
+    def line(self, stack: int) -> Frame | None:
         """Return the line of the program to move before the loop, by the call stack of work.
 
         A function that does other work too gives way to the line that calls it.
@@ -297,7 +296,7 @@ class RepeatedWork(WorkValues):
         frame = self.line(stack)
         return frame is not None and frame.site in self._busy
 
-    def groups(self, again: "NDArray[Any]", line: "NDArray[Any]") -> "NDArray[Any]":
+    def groups(self, again: np.ndarray, line: np.ndarray) -> np.ndarray:
         """Return a number for each line of some work to leave out, equal if results connect them.
 
         Args:
@@ -317,7 +316,7 @@ class RepeatedWork(WorkValues):
         reads &= block[written] == block
         return components(int(line.max(initial=-1)) + 1, of_touch[written[reads]], of_touch[reads])
 
-    def kept_bytes(self, again: "NDArray[Any]") -> tuple[int, int]:
+    def kept_bytes(self, again: np.ndarray) -> tuple[int, int]:
         """Return the bytes to keep instead of some work to leave out: at most at a time, and all.
 
         A result is kept from the work that makes it until the last use of what equal work wrote.
@@ -338,9 +337,9 @@ class RepeatedWork(WorkValues):
         levels = np.cumsum(np.concatenate([size, -size])[order])
         return int(levels.max(initial=0)), int(size.sum())
 
-    def _in_transforms(self, works: "NDArray[Any]") -> "NDArray[Any]":
+    def _in_transforms(self, works: np.ndarray) -> np.ndarray:
         """Return which works belong to the transforms of some works."""
-        found: NDArray[Any] = (self._transform >= 0) & np.isin(
+        found: np.ndarray = (self._transform >= 0) & np.isin(
             self._transform, self._transform[works]
         )
         return found

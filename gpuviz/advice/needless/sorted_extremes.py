@@ -2,14 +2,16 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import READ, UNKNOWN
 from gpuviz.advice.host_lines import line_numbers
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.advice.source.parsed_text import (
     is_ellipsis,
@@ -20,17 +22,9 @@ from gpuviz.advice.source.parsed_text import (
     parts_of_index,
 )
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import distinct, plain
 from gpuviz.data.strings import are_named
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.replay.schedule import Schedule
-    from gpuviz.data.call_stacks import Frame
 
 _SORTS = re.compile(r"sort", re.IGNORECASE)
 # Functions that sort; the kernels of a line with others may be of those.
@@ -96,12 +90,12 @@ class SortedExtremes:
         taken: What the line takes of the result.
     """
 
-    work: "NDArray[Any]"
+    work: np.ndarray
     instead: str
     taken: Extreme
 
 
-def sorted_extremes(schedule: "Schedule", device: int) -> "Iterator[SortedExtremes]":
+def sorted_extremes(schedule: Schedule, device: int) -> Iterator[SortedExtremes]:
     """Yield the lines of the program that sort to take few elements along the sorted axis.
 
     As `cp.argsort(d, axis=1)[:, 0]`: nothing else can use a result without a name. The line calls
@@ -116,8 +110,8 @@ def sorted_extremes(schedule: "Schedule", device: int) -> "Iterator[SortedExtrem
     names = plain(recording.tables["activities"]["name"])[schedule.rows]
     kernels = (schedule.device == device) & (schedule.kind == KERNEL) & (schedule.call >= 0)
 
-    def are_of(pattern: "re.Pattern[str]") -> "NDArray[Any]":
-        found: NDArray[Any] = are_named(recording.tables, names, pattern.search)
+    def are_of(pattern: re.Pattern[str]) -> np.ndarray:
+        found: np.ndarray = are_named(recording.tables, names, pattern.search)
         return found
 
     work = np.flatnonzero(kernels & are_of(_SORTS))
@@ -145,7 +139,7 @@ def sorted_extremes(schedule: "Schedule", device: int) -> "Iterator[SortedExtrem
             yield SortedExtremes(of_line, instead, extreme)
 
 
-def arrays_of_sorts(device: "DeviceBlocks", work: "NDArray[Any]") -> "NDArray[Any]":
+def arrays_of_sorts(device: DeviceBlocks, work: np.ndarray) -> np.ndarray:
     """Return the device's blocks that the line of some kernels has only to sort.
 
     They are what the kernels write, and the places from which they begin: not what they sort.
@@ -165,11 +159,11 @@ def arrays_of_sorts(device: "DeviceBlocks", work: "NDArray[Any]") -> "NDArray[An
         line_numbers(device.recording, each)
         for each in (device.stack[blocks], stacks_of(tables, schedule.call[work]))
     )
-    found: NDArray[Any] = blocks[np.isin(lines, of_work)]
+    found: np.ndarray = blocks[np.isin(lines, of_work)]
     return found
 
 
-def _extreme(frames: "list[Frame]") -> Extreme | None:
+def _extreme(frames: list[Frame]) -> Extreme | None:
     """Return what the innermost line takes of the result of a function that sorts.
 
     None if it may use more of the result.

@@ -1,20 +1,15 @@
 """Writes that overwrite a whole block, for certain or if their kernel leaves nothing out."""
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import WRITE, block_threads, kernel_threads
 from gpuviz.advice.arrays.part_reads import elements_of_torch
 from gpuviz.advice.replay.trace import COPY, KERNEL, KINDS
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 _MEMSET = KINDS.index("memset")
 # Kernels that write where an index or a mask says.
@@ -24,9 +19,7 @@ _BLOCK = 128
 _ELEMENT_BYTES = (1, 2, 4, 8, 16)
 
 
-def overwrites(
-    device: "DeviceBlocks", touches: "NDArray[Any]", work: "NDArray[Any]"
-) -> "NDArray[Any]":
+def overwrites(device: DeviceBlocks, touches: np.ndarray, work: np.ndarray) -> np.ndarray:
     """Return which of some writes cover their whole block.
 
     They are memsets and copies of as many bytes as the block has, and elementwise functions of CuPy
@@ -45,24 +38,20 @@ def overwrites(
     has_like = np.zeros(len(launches), bool)
     has_like[launches.launch[like]] = True
     calls = launches.call[launches.is_whole & _are_unmasked(device) & has_like]
-    covers: NDArray[Any] = used.at_begin[touches] & (exact | np.isin(used.call[touches], calls))
+    covers: np.ndarray = used.at_begin[touches] & (exact | np.isin(used.call[touches], calls))
     return covers
 
 
-def are_exact(
-    device: "DeviceBlocks", touches: "NDArray[Any]", work: "NDArray[Any]"
-) -> "NDArray[Any]":
+def are_exact(device: DeviceBlocks, touches: np.ndarray, work: np.ndarray) -> np.ndarray:
     """Return which of some writes are memsets and copies of as many bytes as the block has."""
     used, schedule = device.used, device.schedule
     written = plain(device.recording.tables["activities"]["bytes"])[schedule.rows[work]]
     requested = used.blocks.requested[used.block[touches]]
-    exact: NDArray[Any] = np.isin(schedule.kind[work], (COPY, _MEMSET)) & (written >= requested)
+    exact: np.ndarray = np.isin(schedule.kind[work], (COPY, _MEMSET)) & (written >= requested)
     return exact
 
 
-def may_overwrite(
-    device: "DeviceBlocks", touches: "NDArray[Any]", work: "NDArray[Any]"
-) -> "NDArray[Any]":
+def may_overwrite(device: DeviceBlocks, touches: np.ndarray, work: np.ndarray) -> np.ndarray:
     """Return which of some touches are by kernels that overwrite a block if they leave nothing out.
 
     They only write it, from its beginning, and have a thread for each 16 bytes or more; those with
@@ -85,11 +74,11 @@ def may_overwrite(
     others = np.where(block_threads(device.recording, rows) == _BLOCK, 0, threads)
     fits |= np.maximum(others, of_torch) * _ELEMENT_BYTES[-1] >= requested
     partial = launches.call[~(launches.is_whole & _are_unmasked(device))]
-    found: NDArray[Any] = able & fits & ~np.isin(used.call[touches], partial)
+    found: np.ndarray = able & fits & ~np.isin(used.call[touches], partial)
     return found
 
 
-def _are_unmasked(device: "DeviceBlocks") -> "NDArray[Any]":
+def _are_unmasked(device: DeviceBlocks) -> np.ndarray:
     """Return which launches of elementwise functions have no mask, which is the last input."""
     return device.elementwise.where(
         lambda each: (

@@ -2,11 +2,11 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.arrays.cupy_reductions import are_reductions
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import TYPES, WRITES
 from gpuviz.advice.arrays.running_sums import running_sums
 from gpuviz.analysis.grouping import components
@@ -14,11 +14,6 @@ from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _DOUBLE = TYPES.index("float64")
@@ -49,10 +44,10 @@ class Doubles:
             precision or small integers, or converts it.
     """
 
-    blocks: "NDArray[Any]"
-    group: "NDArray[Any]"
-    is_created: "NDArray[Any]"
-    mixed: "NDArray[Any]"
+    blocks: np.ndarray
+    group: np.ndarray
+    is_created: np.ndarray
+    mixed: np.ndarray
 
 
 def names_double(source: str) -> bool:
@@ -60,7 +55,7 @@ def names_double(source: str) -> bool:
     return _NAMES.search(source) is not None
 
 
-def doubles(device: "DeviceBlocks") -> Doubles:
+def doubles(device: DeviceBlocks) -> Doubles:
     """Return the arrays of a device that are float64 because of a default.
 
     Arrays that CuPy fills itself, with ones, random numbers or a range, and what elementwise
@@ -75,7 +70,7 @@ def doubles(device: "DeviceBlocks") -> Doubles:
 class _Search:
     """The search for arrays that are in double precision by default."""
 
-    def __init__(self, device: "DeviceBlocks") -> None:
+    def __init__(self, device: DeviceBlocks) -> None:
         self._device, self._used, self._launches = device, device.used, device.elementwise
         used, launches, tables = device.used, device.elementwise, device.recording.tables
         self._count, self._requested = len(used.blocks), used.blocks.requested
@@ -100,7 +95,7 @@ class _Search:
         self._is_closed &= self._is_double & (place >= 0)
         self._is_closed &= ~np.append(device.is_initial, True)[place]
 
-    def _are_double(self) -> "NDArray[Any]":
+    def _are_double(self) -> np.ndarray:
         """Return which blocks all elementwise functions use as float64, and at least one does."""
         launches = self._launches
         block = np.concatenate([launches.target, launches.source])
@@ -109,7 +104,7 @@ class _Search:
             np.bincount(block[chosen], minlength=self._count)
             for chosen in (kind == _DOUBLE, (kind != _DOUBLE) & (kind >= 0))
         )
-        are: NDArray[Any] = (double > 0) & (other == 0)
+        are: np.ndarray = (double > 0) & (other == 0)
         return are
 
     def found(self) -> Doubles:
@@ -146,7 +141,7 @@ class _Search:
         blocks = np.flatnonzero(is_known & (mixed[label] >= 0) & has_created[label])
         return Doubles(blocks, label[blocks], created[blocks], mixed[label[blocks]])
 
-    def _are_sums(self) -> "NDArray[Any]":
+    def _are_sums(self) -> np.ndarray:
         """Return which arrays are filled with a value before others are added to them.
 
         Sums of single precision are more precise in double precision, and so are those of many
@@ -158,10 +153,10 @@ class _Search:
         adds = launches.is_update[launches.launch] & np.isin(launches.kind, _SINGLE)
         adds &= self._requested[launches.source] > _VALUE_BYTES
         sums[launches.target[launches.launch[adds]]] = True
-        are: NDArray[Any] = (sums & filled) | running_sums(self._device, filled)
+        are: np.ndarray = (sums & filled) | running_sums(self._device, filled)
         return are
 
-    def _lookups(self) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    def _lookups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the results, the tables and the calls of lookups by integers of few bits."""
         used, requested = self._used, self._requested
         touch = np.flatnonzero(self._takes)
@@ -179,7 +174,7 @@ class _Search:
         found = (result >= 0) & (table >= 0) & ((of_one == 1) | (of_one == _SAMPLE_BYTES))
         return result[found], table[found], calls[found]
 
-    def _reduced(self) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    def _reduced(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the float64 arrays that reductions read and write, and the calls."""
         used = self._used
         touch = np.flatnonzero(self._reduces & self._is_double[used.block])
@@ -190,7 +185,7 @@ class _Search:
         found = (pair >= 0).all(axis=0)
         return pair[0, found], pair[1, found], calls[found]
 
-    def _mixes(self, created: "NDArray[Any]", target: "NDArray[Any]") -> "NDArray[Any]":
+    def _mixes(self, created: np.ndarray, target: np.ndarray) -> np.ndarray:
         """Return for each block a call that uses it with single precision; -1 without one."""
         launches = self._launches
         mixes = np.full(self._count, -1)

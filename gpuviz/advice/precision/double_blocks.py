@@ -2,11 +2,12 @@
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gpuviz.advice.arrays.cupy_reductions import are_reductions
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import TYPES, WRITE
 from gpuviz.advice.precision.default_types import names_double
 from gpuviz.advice.precision.promotion_steps import Steps
@@ -15,11 +16,6 @@ from gpuviz.analysis.touches import TRANSFORM
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
@@ -47,9 +43,9 @@ class _Kinds(NamedTuple):
         steps: The steps.
     """
 
-    kind: "NDArray[Any]"
-    rows: "NDArray[Any]"
-    made: "NDArray[Any]"
+    kind: np.ndarray
+    rows: np.ndarray
+    made: np.ndarray
     steps: Steps
 
 
@@ -61,7 +57,7 @@ class DoubleBlocks:
         shown: Which of ``used.blocks`` have a finding about their type.
     """
 
-    def __init__(self, device: "DeviceBlocks", shown: "NDArray[Any]") -> None:
+    def __init__(self, device: DeviceBlocks, shown: np.ndarray) -> None:
         self._device, self._used = device, device.used
         self._launches, self._shown = device.elementwise, shown
         used, tables = device.used, device.recording.tables
@@ -85,7 +81,7 @@ class DoubleBlocks:
         self._is_known |= self._is_fill
 
     @cached_property
-    def _is_wide(self) -> "NDArray[Any]":
+    def _is_wide(self) -> np.ndarray:
         """Which blocks are in double precision: by elementwise functions, or as what is read."""
         launches, used = self._launches, self._used
         block = np.concatenate([launches.target, launches.source])
@@ -94,7 +90,7 @@ class DoubleBlocks:
             np.bincount(block[chosen], minlength=self._count)
             for chosen in (kind >= 0, np.isin(kind, WIDE))
         )
-        found: NDArray[Any] = (wide > 0) & (wide == uses)
+        found: np.ndarray = (wide > 0) & (wide == uses)
         rows = np.flatnonzero(self._is_other)
         _, call = np.unique(used.call[rows], return_inverse=True)
         call, size = call.ravel(), self._requested[used.block[rows]]
@@ -107,7 +103,7 @@ class DoubleBlocks:
             found[used.block[rows[follows]]] = True
         return found
 
-    def _labels(self) -> "NDArray[Any]":
+    def _labels(self) -> np.ndarray:
         """Return a number for each block, equal for those of double precision with common work."""
         used = self._used
         rows = np.flatnonzero(self._is_known & self._is_wide[used.block])
@@ -115,7 +111,7 @@ class DoubleBlocks:
         _, first, call = np.unique(used.call[rows], return_index=True, return_inverse=True)
         return components(self._count, used.block[rows], used.block[rows[first[call.ravel()]]])
 
-    def _is_unsuitable(self, label: "NDArray[Any]") -> "NDArray[Any]":
+    def _is_unsuitable(self, label: np.ndarray) -> np.ndarray:
         """Return which blocks may need double precision, or are data that has it."""
         used, launches, wide, place = self._used, self._launches, self._is_wide, self._device.place
         needs = ~self._is_made()
@@ -131,7 +127,7 @@ class DoubleBlocks:
         needs &= wide & (self._requested > SMALL * largest[label])
         return needs
 
-    def _is_made(self) -> "NDArray[Any]":
+    def _is_made(self) -> np.ndarray:
         """Return which blocks known work, other than copies from the host, writes first."""
         used = self._used
         first = used.first[used.block] == used.call
@@ -139,36 +135,36 @@ class DoubleBlocks:
         made[used.block[first & self._is_known & ~self._is_upload]] = True
         return made
 
-    def _is_asked_for(self, blocks: "NDArray[Any]") -> bool:
+    def _is_asked_for(self, blocks: np.ndarray) -> bool:
         """Return whether a line that makes some blocks names double precision."""
         if not len(blocks):
             return False
         lines = self._device.lines.lines_of(self._device.place[blocks])
         return any(map(names_double, (each.source for each in lines)))
 
-    def _made(self, first: "NDArray[Any]", kind: "NDArray[Any]") -> "NDArray[Any]":
+    def _made(self, first: np.ndarray, kind: np.ndarray) -> np.ndarray:
         """Return for each row of ``api_calls`` the kind of block that it makes; -1 for none."""
         made = np.full(self._device.recording.tables["api_calls"].num_rows, -1)
         made[self._used.call[first]] = kind[self._used.block[first]]
         return made
 
-    def _kinds(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
+    def _kinds(self, blocks: np.ndarray) -> np.ndarray:
         """Return a number for each of some blocks, equal if a line makes them by one kernel."""
         used = self._used
         name = np.zeros(self._count, np.int64)
         is_first = used.call == used.first[used.block]
         name[used.block[is_first]] = self._name[is_first]
         pairs = np.stack([self._device.site[self._device.place[blocks]], name[blocks]])
-        numbers: NDArray[Any] = np.unique(pairs, axis=1, return_inverse=True)[1].ravel()
+        numbers: np.ndarray = np.unique(pairs, axis=1, return_inverse=True)[1].ravel()
         return numbers
 
-    def _is_overwritten(self, rows: "NDArray[Any]") -> "NDArray[Any]":
+    def _is_overwritten(self, rows: np.ndarray) -> np.ndarray:
         """Return which uses overwrite a block after the line that first used it.
 
         Those that also read it, such as ``x += 1``, do not, and neither do fills.
         """
         used, launches = self._used, self._launches
-        found: NDArray[Any] = (used.mode[rows] == WRITE) & ~self._is_fill[rows]
+        found: np.ndarray = (used.mode[rows] == WRITE) & ~self._is_fill[rows]
         found &= ~self._is_fft[rows]
         found &= ~np.isin(used.call[rows], launches.call[launches.is_update])
         some = np.flatnonzero(found)
@@ -177,7 +173,7 @@ class DoubleBlocks:
         found[some] = device.before_lines(calls) >= device.after_lines(first)
         return found
 
-    def _meet(self, blocks: "NDArray[Any]", others: "NDArray[Any]") -> "NDArray[Any]":
+    def _meet(self, blocks: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Return which of some blocks elementwise functions use together with others.
 
         Or any work writes with them.
@@ -188,9 +184,7 @@ class DoubleBlocks:
         met = is_large & (self._is_elementwise | (used.mode == WRITE)) & np.isin(used.call, calls)
         return np.isin(blocks, used.block[met])
 
-    def _steps(
-        self, blocks: "NDArray[Any]", start: "NDArray[Any]", operands: "NDArray[Any]"
-    ) -> "_Kinds":
+    def _steps(self, blocks: np.ndarray, start: np.ndarray, operands: np.ndarray) -> _Kinds:
         """Return the steps by which some blocks follow from others.
 
         Args:

@@ -1,18 +1,15 @@
 """Whether a program may need the precision that it computes in."""
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuviz.advice.arrays.training_blocks import BACKWARD, OPTIMIZER
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.source.optimizers import optimizer_step
 from gpuviz.analysis.launches import phases_of, stacks_of, values_of_stacks
 from gpuviz.data.columns import distinct, plain
 from gpuviz.data.strings import texts
-
-if TYPE_CHECKING:
-    from gpuviz.advice.replay.schedule import Schedule
 
 # The factors and solutions of linear systems.
 _DECOMPOSITION = re.compile(
@@ -23,23 +20,23 @@ _COMPLEX = re.compile(r"complex<double>|fft|zgemm")
 _SECOND_ORDER = frozenset({"LBFGS"})
 
 
-def decomposes(schedule: "Schedule") -> bool:
+def decomposes(schedule: Schedule) -> bool:
     """Return whether kernels decompose matrices."""
     return any(map(_DECOMPOSITION.search, _names(schedule)))
 
 
-def is_complex(schedule: "Schedule") -> bool:
+def is_complex(schedule: Schedule) -> bool:
     """Return whether kernels compute with complex numbers, such as Fourier transforms."""
     return any(map(_COMPLEX.search, _names(schedule)))
 
 
-def _names(schedule: "Schedule") -> list[str]:
+def _names(schedule: Schedule) -> list[str]:
     """Return the names of a recording's work."""
     tables = schedule.recording.tables
     return texts(tables, distinct(plain(tables["activities"]["name"])[schedule.rows]))
 
 
-def differentiates_gradients(schedule: "Schedule") -> bool:
+def differentiates_gradients(schedule: Schedule) -> bool:
     """Return whether a backward pass is differentiable itself."""
     tables = schedule.recording.tables
     stacks = distinct(stacks_of(tables, schedule.call[schedule.call >= 0]))
@@ -47,7 +44,7 @@ def differentiates_gradients(schedule: "Schedule") -> bool:
     return bool((again & (phases_of(tables, stacks) == BACKWARD)).any())
 
 
-def optimizers_of(schedule: "Schedule") -> set[str]:
+def optimizers_of(schedule: Schedule) -> set[str]:
     """Return the classes of PyTorch's optimizers that run."""
     recording = schedule.recording
     stacks = distinct(stacks_of(recording.tables, schedule.call[schedule.call >= 0]))
@@ -55,6 +52,6 @@ def optimizers_of(schedule: "Schedule") -> set[str]:
     return {optimizer_step(recording, each).name for each in np.unique(of_steps).tolist()} - {""}
 
 
-def is_of_first_order(schedule: "Schedule") -> bool:
+def is_of_first_order(schedule: Schedule) -> bool:
     """Return whether optimizers, if any, use gradients that are not differentiated."""
     return not differentiates_gradients(schedule) and not optimizers_of(schedule) & _SECOND_ORDER

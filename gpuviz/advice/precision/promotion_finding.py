@@ -1,46 +1,40 @@
 """What gpuviz says about arrays in double precision that follow from lower precision (R33)."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.elementwise import Function
+from gpuviz.advice.evidence import Line
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.kernels.kernel_times import highest_rate, with_fewer_bytes
+from gpuviz.advice.precision.promotions import Promotion
+from gpuviz.advice.precision.reduced_samples import ReducedSamples
 from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.arrays.elementwise import Function
-    from gpuviz.advice.evidence import Line
-    from gpuviz.advice.precision.promotions import Promotion
-    from gpuviz.advice.precision.reduced_samples import ReducedSamples
 
 _NARROWER = {"float64": "float32", "complex128": "complex64"}
 _NARROW = ("float16", "float32", "complex64")
 _TWICE = 2
 
 
-def narrower_schedule(device: "DeviceBlocks", change: Change) -> ScheduleChange:
+def narrower_schedule(device: DeviceBlocks, change: Change) -> ScheduleChange:
     """Return the schedule if elementwise kernels and reductions move half of some blocks' bytes."""
     return ScheduleChange(duration=_durations(device, change))
 
 
-def _durations(device: "DeviceBlocks", change: Change) -> "NDArray[Any]":
+def _durations(device: DeviceBlocks, change: Change) -> np.ndarray:
     """Return how long all work takes, in ns, without half of the bytes of some blocks."""
     left_out = np.zeros(len(device.used.blocks))
     left_out[device.number[change.blocks]] = 1 / _TWICE
     return with_fewer_bytes(device, left_out)
 
 
-def _change(device: "DeviceBlocks", found: "Promotion") -> Change:
+def _change(device: DeviceBlocks, found: Promotion) -> Change:
     """Return the sizes in single precision, of operands from where they are converted on."""
     blocks, operands = device.place[found.blocks], device.place[found.operands]
     conversion, is_needed = _conversions(device, found)
@@ -54,7 +48,7 @@ def _change(device: "DeviceBlocks", found: "Promotion") -> Change:
     )
 
 
-def _conversions(device: "DeviceBlocks", found: "Promotion") -> "tuple[NDArray[Any], NDArray[Any]]":
+def _conversions(device: DeviceBlocks, found: Promotion) -> tuple[np.ndarray, np.ndarray]:
     """Return the place where each operand is converted, and whether double is needed after that."""
     used, operands = device.used, found.operands
     rows, is_use = _uses_of_operands(device, found)
@@ -66,9 +60,7 @@ def _conversions(device: "DeviceBlocks", found: "Promotion") -> "tuple[NDArray[A
     return np.maximum(device.before_lines(used.call[rows[first]]), made), last > first
 
 
-def _uses_of_operands(
-    device: "DeviceBlocks", found: "Promotion"
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+def _uses_of_operands(device: DeviceBlocks, found: Promotion) -> tuple[np.ndarray, np.ndarray]:
     """Return the uses of operands, and which are together with what would be in single precision.
 
     Those of an operand are in the order of their calls.
@@ -80,7 +72,7 @@ def _uses_of_operands(
     return rows, np.isin(used.call[rows], calls)
 
 
-def _promotion_durations(device: "DeviceBlocks", found: "Promotion") -> "NDArray[Any]":
+def _promotion_durations(device: DeviceBlocks, found: Promotion) -> np.ndarray:
     """Return how long all work takes in single precision, in ns.
 
     What makes an operand takes as long as before, and the conversions after it take their time from
@@ -98,11 +90,11 @@ def _promotion_durations(device: "DeviceBlocks", found: "Promotion") -> "NDArray
     duration[schedule.number[found.transforms]] //= _TWICE
     saved = schedule.duration - duration
     share = 1 - _conversion_ns(device, rows, is_use) / max(int(saved.sum()), 1)
-    less: NDArray[Any] = schedule.duration - (saved * max(share, 0)).astype(np.int64)
+    less: np.ndarray = schedule.duration - (saved * max(share, 0)).astype(np.int64)
     return less
 
 
-def _conversion_ns(device: "DeviceBlocks", rows: "NDArray[Any]", is_use: "NDArray[Any]") -> float:
+def _conversion_ns(device: DeviceBlocks, rows: np.ndarray, is_use: np.ndarray) -> float:
     """Return how long it takes to convert operands each time that they are made, in ns.
 
     A conversion reads the operand, and writes half as many bytes, at the highest rate of a kernel.
@@ -114,7 +106,7 @@ def _conversion_ns(device: "DeviceBlocks", rows: "NDArray[Any]", is_use: "NDArra
     return float(moved.sum()) / max(highest_rate(device), 1)
 
 
-def promotion_finding(device: "DeviceBlocks", found: "Promotion") -> Finding:
+def promotion_finding(device: DeviceBlocks, found: Promotion) -> Finding:
     """Return the finding about arrays that are in double precision by a conversion or operand."""
     launches = device.elementwise
     blocks = device.place[np.union1d(found.blocks, found.operands)]
@@ -152,7 +144,7 @@ def promotion_finding(device: "DeviceBlocks", found: "Promotion") -> Finding:
     )
 
 
-def reduction_finding(device: "DeviceBlocks", found: "ReducedSamples") -> Finding:
+def reduction_finding(device: DeviceBlocks, found: ReducedSamples) -> Finding:
     """Return the finding about arrays that are in double precision as means of integers are."""
     blocks = device.place[found.blocks]
     change = Change(blocks, device.begin[blocks], device.end[blocks], device.size[blocks] // _TWICE)
@@ -187,11 +179,11 @@ def reduction_finding(device: "DeviceBlocks", found: "ReducedSamples") -> Findin
     )
 
 
-def _stack_of(device: "DeviceBlocks", call: int) -> int:
+def _stack_of(device: DeviceBlocks, call: int) -> int:
     return int(plain(device.recording.tables["api_calls"]["stack"])[call])
 
 
-def _entry(device: "DeviceBlocks", found: "Promotion") -> str:
+def _entry(device: DeviceBlocks, found: Promotion) -> str:
     """Return how the first array in double precision is made of lower precision."""
     launches = device.elementwise
     function = launches.functions[int(launches.function[found.launch])]
@@ -203,7 +195,7 @@ def _entry(device: "DeviceBlocks", found: "Promotion") -> str:
     return f"`{function.name}` combines {narrow} with the {wide} array from {text_of(origin)}."
 
 
-def _to_single(function: "Function", found: "Promotion", origins: "Sequence[Line]") -> str:
+def _to_single(function: Function, found: Promotion, origins: Sequence[Line]) -> str:
     """Return how to use single precision where a function makes double precision."""
     if found.wide < 0:
         return f"Convert to single precision (`astype(cupy.{_NARROWER[function.output]})`)"

@@ -1,12 +1,8 @@
 """Which kinds of arrays in double precision follow from others, and from which lines."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -20,12 +16,12 @@ class Steps:
         cut: Kinds that do not follow.
     """
 
-    starts: "NDArray[Any]"
-    pairs: "NDArray[Any]"
-    needs: "NDArray[Any]"
-    cut: "NDArray[Any]"
+    starts: np.ndarray
+    pairs: np.ndarray
+    needs: np.ndarray
+    cut: np.ndarray
 
-    def reached(self) -> "NDArray[Any]":
+    def reached(self) -> np.ndarray:
         """Return which kinds follow from the first ones alone."""
         may_follow = np.ones(len(self.starts), bool)
         may_follow[self.cut] = False
@@ -36,7 +32,7 @@ class Steps:
                 return reached
             may_follow[lacking] = False
 
-    def with_origins(self, kind: int, site: "NDArray[Any]", suits: "NDArray[Any]") -> "Steps":
+    def with_origins(self, kind: int, site: np.ndarray, suits: np.ndarray) -> "Steps":
         """Return the steps that start from the lines of which an operand is computed.
 
         They are the same if what meets the operand needs nothing else in double precision, or not
@@ -60,7 +56,7 @@ class Steps:
         is_all = reached[kind] and not len(self._lacking(reached))
         return replace(self, starts=starts) if is_all else self
 
-    def _origins(self, kind: int, site: "NDArray[Any]") -> "NDArray[Any]":
+    def _origins(self, kind: int, site: np.ndarray) -> np.ndarray:
         """Return the kinds of the lines that use no others, of those that a kind needs."""
         is_needed = np.zeros(len(self.starts), bool)
         is_needed[kind] = True
@@ -73,15 +69,15 @@ class Steps:
         of_others = np.unique(site[made[site[source] != site[made]]])
         return np.flatnonzero(is_needed & ~np.isin(site, of_others))
 
-    def _following(self, starts: "NDArray[Any]", may_follow: "NDArray[Any]") -> "NDArray[Any]":
-        reached: NDArray[Any] = starts & may_follow
+    def _following(self, starts: np.ndarray, may_follow: np.ndarray) -> np.ndarray:
+        reached: np.ndarray = starts & may_follow
         while True:
             more = self.pairs[1, reached[self.pairs[0]] & may_follow[self.pairs[1]]]
             if reached[more].all():
                 return reached
             reached[more] = True
 
-    def _lacking(self, reached: "NDArray[Any]") -> "NDArray[Any]":
+    def _lacking(self, reached: np.ndarray) -> np.ndarray:
         """Return the kinds of which something stays in double precision that they need."""
-        lacking: NDArray[Any] = self.needs[1, reached[self.needs[1]] & ~reached[self.needs[0]]]
+        lacking: np.ndarray = self.needs[1, reached[self.needs[1]] & ~reached[self.needs[0]]]
         return lacking

@@ -1,10 +1,11 @@
 """Arrays in double precision whose program computes from data of lower precision."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.running_sums import running_sums
 from gpuviz.advice.precision.double_blocks import (
     NARROW,
@@ -16,13 +17,6 @@ from gpuviz.advice.precision.double_blocks import (
 from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import distinct
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -42,17 +36,17 @@ class Promotion:
             which ``wide`` is computed; without any, the operands are converted.
     """
 
-    blocks: "NDArray[Any]"
-    operands: "NDArray[Any]"
+    blocks: np.ndarray
+    operands: np.ndarray
     is_alone: bool
     launch: int
     narrow: int
     wide: int
-    transforms: "NDArray[Any]"
-    origins: "NDArray[Any]"
+    transforms: np.ndarray
+    origins: np.ndarray
 
 
-def promotions(device: "DeviceBlocks", shown: "NDArray[Any]") -> "Iterator[Promotion]":
+def promotions(device: DeviceBlocks, shown: np.ndarray) -> Iterator[Promotion]:
     """Yield the arrays that elementwise functions, reductions and FFTs compute in double precision.
 
     None of them is made from data in double precision, such as an array that the host filled, or
@@ -77,7 +71,7 @@ def promotions(device: "DeviceBlocks", shown: "NDArray[Any]") -> "Iterator[Promo
 class _Search(DoubleBlocks):
     """The search for arrays in double precision that connected work computes."""
 
-    def found(self) -> "Iterator[Promotion]":
+    def found(self) -> Iterator[Promotion]:
         """Yield what is found, a line that makes the first of some arrays after the other."""
         launches, used = self._launches, self._used
         label = self._labels()
@@ -112,7 +106,7 @@ class _Search(DoubleBlocks):
                 origins,
             )
 
-    def _entries(self) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    def _entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the launches that make double precision of less, and what they read.
 
         Returns:
@@ -143,8 +137,8 @@ class _Search(DoubleBlocks):
         return entry, narrow[entry], wide[entry]
 
     def _from(
-        self, blocks: "NDArray[Any]", start: "NDArray[Any]", wide: "NDArray[Any]"
-    ) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+        self, blocks: np.ndarray, start: np.ndarray, wide: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return which of some blocks follow from others, by the work that makes and reads them.
 
         Also the work areas of transforms of them.
@@ -178,8 +172,8 @@ class _Search(DoubleBlocks):
         return narrowed, operands[self._meet(operands, narrowed)], origins
 
     def _sites(
-        self, blocks: "NDArray[Any]", kinds: "NDArray[Any]", start: int, count: int
-    ) -> "tuple[NDArray[Any], NDArray[Any]]":
+        self, blocks: np.ndarray, kinds: np.ndarray, start: int, count: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the line that makes each kind of block, and which are cheap to convert there.
 
         These are small, and made before a first one.

@@ -1,23 +1,17 @@
 """Arrays in double precision because CuPy reduces small integers to it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import READ, WRITE
 from gpuviz.advice.precision.double_blocks import SAMPLES, VALUE_BYTES, WIDE, DoubleBlocks
 from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import distinct, plain
 from gpuviz.data.strings import are_named
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 # Reductions whose result is float64 for all integers.
 _MEANS = ("cupy_mean", "cupy_var_core", "cupy_nanmean")
@@ -35,12 +29,12 @@ class ReducedSamples:
             with such integers; -1 if none does.
     """
 
-    blocks: "NDArray[Any]"
-    means: "NDArray[Any]"
+    blocks: np.ndarray
+    means: np.ndarray
     mixed: int
 
 
-def reduced_samples(device: "DeviceBlocks", shown: "NDArray[Any]") -> "Iterator[ReducedSamples]":
+def reduced_samples(device: DeviceBlocks, shown: np.ndarray) -> Iterator[ReducedSamples]:
     """Yield the arrays that follow in double precision from means of integers.
 
     A line of the program reduces integers of at most 16 bits by their mean, variance or standard
@@ -63,7 +57,7 @@ def reduced_samples(device: "DeviceBlocks", shown: "NDArray[Any]") -> "Iterator[
 class _Search(DoubleBlocks):
     """The search for arrays in double precision that follow from means of integers."""
 
-    def found(self) -> "Iterator[ReducedSamples]":
+    def found(self) -> Iterator[ReducedSamples]:
         """Yield what is found, those with common work together."""
         label = self._labels()
         bad = np.zeros(self._count, bool)
@@ -83,7 +77,7 @@ class _Search(DoubleBlocks):
             if is_known[rows].all() or is_of_samples:
                 yield ReducedSamples(blocks, own, mixed)
 
-    def _by_lines(self, means: "NDArray[Any]", group: "NDArray[Any]") -> "list[list[int]]":
+    def _by_lines(self, means: np.ndarray, group: np.ndarray) -> list[list[int]]:
         """Return the groups of arrays with common work, together if the same lines make the means.
 
         Args:
@@ -97,7 +91,7 @@ class _Search(DoubleBlocks):
             of_lines.setdefault(lines, []).append(each)
         return list(of_lines.values())
 
-    def _means(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def _means(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the float64 results of means, and of which the integers are known.
 
         Not those of what may be no integers of at most 16 bits.
@@ -126,7 +120,7 @@ class _Search(DoubleBlocks):
                 known.append(bool(samples[source[0]]))
         return np.array(found, np.int64), np.array(known, bool)
 
-    def _kinds_of_integers(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def _kinds_of_integers(self) -> tuple[np.ndarray, np.ndarray]:
         """Return which blocks elementwise functions use as integers of few bits, or otherwise."""
         launches = self._launches
         block = np.concatenate([launches.target, launches.source])
@@ -138,7 +132,7 @@ class _Search(DoubleBlocks):
         )
         return samples, others
 
-    def _mixed(self, blocks: "NDArray[Any]") -> "tuple[int, bool]":
+    def _mixed(self, blocks: np.ndarray) -> tuple[int, bool]:
         """Return a call that uses some blocks with integers, and whether all have few bits."""
         launches = self._launches
         uses = np.zeros(len(launches), bool)

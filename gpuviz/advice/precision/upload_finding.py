@@ -1,32 +1,25 @@
 """What gpuviz says about arrays in double precision that follow from uploaded ones (R33)."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
-from gpuviz.advice.arrays.elementwise import TYPES
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.elementwise import TYPES, Function
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.kernels.kernel_times import highest_rate, with_fewer_bytes
 from gpuviz.advice.precision.double_blocks import WIDE
+from gpuviz.advice.precision.uploads import UploadedDoubles
 from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_counted
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.arrays.elementwise import Function
-    from gpuviz.advice.precision.uploads import UploadedDoubles
 
 _NARROWER = {"float64": "float32", "complex128": "complex64"}
 _NARROW = ("float16", "float32", "complex64")
 _TWICE = 2
 
 
-def upload_finding(device: "DeviceBlocks", found: "UploadedDoubles") -> Finding:
+def upload_finding(device: DeviceBlocks, found: UploadedDoubles) -> Finding:
     """Return the finding about arrays that are in double precision as uploaded ones are."""
     launches = device.elementwise
     function = launches.functions[int(launches.function[found.launch])]
@@ -64,21 +57,21 @@ def upload_finding(device: "DeviceBlocks", found: "UploadedDoubles") -> Finding:
     )
 
 
-def _types(function: "Function") -> tuple[str, str]:
+def _types(function: Function) -> tuple[str, str]:
     """Return the types in single and in double precision that a function combines."""
     narrow = next(each for each in function.arrays if each in _NARROW)
     wide = next((each for each in function.arrays if each in _NARROWER), function.output)
     return narrow, wide
 
 
-def _type_of(device: "DeviceBlocks", found: "UploadedDoubles") -> str:
+def _type_of(device: DeviceBlocks, found: UploadedDoubles) -> str:
     """Return the type of what is uploaded."""
     launches = device.elementwise
     kinds = launches.kind[np.isin(launches.source, found.uploads) & np.isin(launches.kind, WIDE)]
     return TYPES[int(kinds[0])] if len(kinds) else TYPES[WIDE[0]]
 
 
-def _change(device: "DeviceBlocks", found: "UploadedDoubles") -> Change:
+def _change(device: DeviceBlocks, found: UploadedDoubles) -> Change:
     """Return the sizes in single precision, of what is uploaded from the conversion on."""
     others = device.place[np.setdiff1d(found.blocks, found.uploads)]
     uploads = device.place[found.uploads]
@@ -92,7 +85,7 @@ def _change(device: "DeviceBlocks", found: "UploadedDoubles") -> Change:
     )
 
 
-def _durations(device: "DeviceBlocks", found: "UploadedDoubles") -> "NDArray[Any]":
+def _durations(device: DeviceBlocks, found: UploadedDoubles) -> np.ndarray:
     """Return how long all work takes in single precision, in ns.
 
     The conversion of what is uploaded takes its time from all that is saved: it reads an array and
@@ -107,5 +100,5 @@ def _durations(device: "DeviceBlocks", found: "UploadedDoubles") -> "NDArray[Any
     saved = schedule.duration - duration
     moved = float(requested[found.uploads].sum()) * (1 + 1 / _TWICE)
     share = 1 - moved / max(highest_rate(device), 1) / max(int(saved.sum()), 1)
-    less: NDArray[Any] = schedule.duration - (saved * max(share, 0)).astype(np.int64)
+    less: np.ndarray = schedule.duration - (saved * max(share, 0)).astype(np.int64)
     return less

@@ -1,21 +1,15 @@
 """Arrays in double precision that follow from arrays which the program uploads in it."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.precision.default_types import names_double
 from gpuviz.advice.precision.double_blocks import NARROW, SMALL, VALUE_BYTES, WIDE, DoubleBlocks
 from gpuviz.advice.source.own_lines import is_own
 from gpuviz.data.columns import distinct
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 # Arrays of one line that another meets are data; a single one may be a mask.
 _SEVERAL = 2
@@ -34,14 +28,14 @@ class UploadedDoubles:
         is_alone: Whether nothing else in double precision is used with them.
     """
 
-    blocks: "NDArray[Any]"
-    uploads: "NDArray[Any]"
-    transforms: "NDArray[Any]"
+    blocks: np.ndarray
+    uploads: np.ndarray
+    transforms: np.ndarray
     launch: int
     is_alone: bool
 
 
-def uploaded_doubles(device: "DeviceBlocks", shown: "NDArray[Any]") -> "Iterator[UploadedDoubles]":
+def uploaded_doubles(device: DeviceBlocks, shown: np.ndarray) -> Iterator[UploadedDoubles]:
     """Yield the arrays that are in double precision because the host's arrays are.
 
     A line of the program that does not name the type uploads an array as float64 or complex128, and
@@ -63,7 +57,7 @@ def uploaded_doubles(device: "DeviceBlocks", shown: "NDArray[Any]") -> "Iterator
 class _Search(DoubleBlocks):
     """The search for arrays in double precision that follow from uploaded ones."""
 
-    def __init__(self, device: "DeviceBlocks", shown: "NDArray[Any]") -> None:
+    def __init__(self, device: DeviceBlocks, shown: np.ndarray) -> None:
         super().__init__(device, shown)
         used = self._used
         self._first = used.first[used.block] == used.call
@@ -72,13 +66,13 @@ class _Search(DoubleBlocks):
         # These may be in single precision as well.
         self._is_upload &= ~self._uploads[used.block]
 
-    def _blocks(self, rows: "NDArray[Any]") -> "NDArray[Any]":
+    def _blocks(self, rows: np.ndarray) -> np.ndarray:
         """Return which blocks some uses are of."""
         found = np.zeros(self._count, bool)
         found[self._used.block[rows]] = True
         return found
 
-    def _own_uploads(self) -> "NDArray[Any]":
+    def _own_uploads(self) -> np.ndarray:
         """Return which blocks lines of the program upload in double precision without naming it."""
         device = self._device
         found = np.flatnonzero(self._of_host & self._is_wide & (device.place >= 0))
@@ -88,17 +82,17 @@ class _Search(DoubleBlocks):
         uploads[found[~self._of_lines(found, names_double)]] = True
         return uploads
 
-    def _of_lines(self, blocks: "NDArray[Any]", accepts: "Callable[[str], bool]") -> "NDArray[Any]":
+    def _of_lines(self, blocks: np.ndarray, accepts: Callable[[str], bool]) -> np.ndarray:
         """Return which blocks are made in lines that a condition accepts."""
         places, lines = self._device.place[blocks], self._device.lines
         _, first, line = np.unique(
             self._device.site[places], return_index=True, return_inverse=True
         )
         accepted = [accepts(lines.line_of(places[[each]]).source) for each in first.tolist()]
-        found: NDArray[Any] = np.array(accepted, bool)[line.ravel()]
+        found: np.ndarray = np.array(accepted, bool)[line.ravel()]
         return found
 
-    def _areas(self) -> "NDArray[Any]":
+    def _areas(self) -> np.ndarray:
         """Return which blocks are work areas of FFTs: each of a plan's kernels uses them as often.
 
         What an FFT reads, its first kernel does.
@@ -111,17 +105,17 @@ class _Search(DoubleBlocks):
         kernels = np.bincount(block, minlength=self._count)
         most = np.zeros(self._count, np.int64)
         np.maximum.at(most, block, count)
-        found: NDArray[Any] = (kernels > 1) & (
+        found: np.ndarray = (kernels > 1) & (
             most * kernels == np.bincount(used.block[rows], minlength=self._count)
         )
         return found
 
-    def _is_unsuitable(self, label: "NDArray[Any]") -> "NDArray[Any]":
+    def _is_unsuitable(self, label: np.ndarray) -> np.ndarray:
         # Those of plans that are older than the recording are no data.
-        unsuitable: NDArray[Any] = super()._is_unsuitable(label) & ~self._areas()
+        unsuitable: np.ndarray = super()._is_unsuitable(label) & ~self._areas()
         return unsuitable
 
-    def found(self) -> "Iterator[UploadedDoubles]":
+    def found(self) -> Iterator[UploadedDoubles]:
         """Yield what is found, those with common work together."""
         uploads = np.flatnonzero(self._uploads)
         if not len(uploads):
@@ -139,7 +133,7 @@ class _Search(DoubleBlocks):
             if found is not None:
                 yield found
 
-    def _of_group(self, blocks: "NDArray[Any]", uploads: "NDArray[Any]") -> UploadedDoubles | None:
+    def _of_group(self, blocks: np.ndarray, uploads: np.ndarray) -> UploadedDoubles | None:
         """Return what follows from uploaded arrays among blocks with common work.
 
         Args:
@@ -170,13 +164,13 @@ class _Search(DoubleBlocks):
             not self._meet(others, narrowed).any(),
         )
 
-    def _like_others(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
+    def _like_others(self, blocks: np.ndarray) -> np.ndarray:
         """Return which blocks are filled in lines that make arrays of the type of others."""
         filled = blocks[self._blocks(self._first & self._is_fill)[blocks]]
-        like: NDArray[Any] = filled[self._of_lines(filled, _has_type_of_others)]
+        like: np.ndarray = filled[self._of_lines(filled, _has_type_of_others)]
         return like
 
-    def _meeting(self, blocks: "NDArray[Any]") -> int:
+    def _meeting(self, blocks: np.ndarray) -> int:
         """Return a launch that combines some blocks with data in single precision; -1 if none."""
         launches, used = self._launches, self._used
         launch, source = launches.launch, launches.source
@@ -192,7 +186,7 @@ class _Search(DoubleBlocks):
         data = meets[self._is_data(source[meets], wide[launch[meets]])]
         return int(launch[data[0]]) if len(data) else -1
 
-    def _is_data(self, narrow: "NDArray[Any]", wide: "NDArray[Any]") -> "NDArray[Any]":
+    def _is_data(self, narrow: np.ndarray, wide: np.ndarray) -> np.ndarray:
         """Return which arrays in single precision are data, and may be no masks.
 
         Args:
@@ -214,7 +208,7 @@ class _Search(DoubleBlocks):
         of_line, count = np.unique(pairs[:2], axis=1, return_counts=True)
         several = {tuple(each) for each in of_line[:, count >= _SEVERAL].T.tolist()}
         is_of_several = [each in several for each in zip(site.tolist(), wide.tolist(), strict=True)]
-        found: NDArray[Any] = computed[narrow] | (known[narrow] & np.array(is_of_several, bool))
+        found: np.ndarray = computed[narrow] | (known[narrow] & np.array(is_of_several, bool))
         return found
 
 

@@ -1,7 +1,6 @@
 """Rounds that each update what the one before has left, such as a sum of all arrays of a list."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,9 +10,6 @@ from gpuviz.advice.reductions.reduction_times import written_before
 from gpuviz.advice.reductions.reduction_uses import Uses
 from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.data.columns import distinct, plain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class Accumulation(Rounds):
@@ -28,7 +24,7 @@ class Accumulation(Rounds):
         has_begun: Whether the first of them is what the state begins with, and has no round.
     """
 
-    def __init__(self, uses: Uses, blocks: "NDArray[Any]", *, has_begun: bool = False) -> None:
+    def __init__(self, uses: Uses, blocks: np.ndarray, *, has_begun: bool = False) -> None:
         blocks = blocks[np.argsort(uses.begin[blocks], kind="stable")]
         super().__init__(uses, blocks[has_begun:])
         self._first = blocks[:has_begun]
@@ -80,7 +76,7 @@ class Accumulation(Rounds):
         )
 
     @property
-    def reduced(self) -> "NDArray[Any]":
+    def reduced(self) -> np.ndarray:
         """The blocks that the rounds reduce, and the one that only the beginning state takes."""
         of_first = np.isin(self._place, self._first)
         begins = np.isin(self._place, self._state) & (self._time < self._edges[1])
@@ -89,7 +85,7 @@ class Accumulation(Rounds):
         return np.append(self._first, self.blocks) if is_taken else self.blocks
 
     @cached_property
-    def _of_others(self) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    def _of_others(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The touches of other blocks by rounds: their blocks, their rounds, and whether they read.
 
         What follows the rounds counts as one more.
@@ -101,7 +97,7 @@ class Accumulation(Rounds):
         return self._place[rows], of_round[rows], is_read
 
     @cached_property
-    def _maker(self) -> "NDArray[Any]":
+    def _maker(self) -> np.ndarray:
         """The round that makes each block; -1 of those that none makes."""
         place, of_round, _ = self._of_others
         starts = np.append(self._starts[: len(self.blocks)], np.iinfo(np.int64).max)
@@ -111,14 +107,14 @@ class Accumulation(Rounds):
         return maker
 
     @cached_property
-    def _updated(self) -> "NDArray[Any]":
+    def _updated(self) -> np.ndarray:
         """The blocks that rounds change and that none of them makes."""
         place, of_round, is_read = self._of_others
         is_changed = ~is_read & (self._maker[place] < 0) & (of_round < len(self.blocks))
         return distinct(place[is_changed])
 
     @cached_property
-    def _state(self) -> "NDArray[Any]":
+    def _state(self) -> np.ndarray:
         """What rounds leave to the next one, and what the first of them begins with."""
         place, of_round, _ = self._of_others
         maker = self._maker[place]
@@ -127,10 +123,10 @@ class Accumulation(Rounds):
         seeds = place[is_new & (of_round == 0) & (maker < 0)]
         return distinct(np.concatenate([self._updated, passed, seeds]))
 
-    def _begun_later(self) -> "NDArray[Any]":
+    def _begun_later(self) -> np.ndarray:
         """Return the blocks of the state that are made between the arrays and the first round."""
         begin = self._uses.begin[self._state]
-        later: NDArray[Any] = self._state[(begin > self._window[0]) & (begin < self._starts[0])]
+        later: np.ndarray = self._state[(begin > self._window[0]) & (begin < self._starts[0])]
         return later
 
     def _is_state_apart(self) -> bool:

@@ -1,24 +1,18 @@
 """Arrays that are kept until they are joined to one, of which only a reduction is left."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.arrays.block_uses import BlockUses
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.joins import joins, joins_of_torch
 from gpuviz.advice.reductions.reduction_rounds import LEAST_FACTOR
 from gpuviz.advice.reductions.reduction_times import times_of_host_reads
 from gpuviz.advice.reductions.reductions_at_last import LEAST_ARRAYS, LEAST_BYTES
 from gpuviz.data.columns import distinct, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 # Of all joined arrays, the largest.
 _MOST_JOINED = 64
@@ -43,11 +37,11 @@ class JoinedAndReduced:
         whole: The joined array and what is computed from it element by element.
     """
 
-    parts: "NDArray[Any]"
-    whole: "NDArray[Any]"
+    parts: np.ndarray
+    whole: np.ndarray
 
 
-def joined_then_reduced(device: "DeviceBlocks") -> "Iterator[JoinedAndReduced]":
+def joined_then_reduced(device: DeviceBlocks) -> Iterator[JoinedAndReduced]:
     """Yield arrays that could be reduced one by one instead of joined.
 
     At least four arrays of 1 MiB or more are all of an array that is made after them, and joining
@@ -81,7 +75,7 @@ def joined_then_reduced(device: "DeviceBlocks") -> "Iterator[JoinedAndReduced]":
 class _Chain:
     """The uses of a device's blocks, and which of them are elementwise or reductions."""
 
-    def __init__(self, device: "DeviceBlocks") -> None:
+    def __init__(self, device: DeviceBlocks) -> None:
         self._device, self._uses = device, BlockUses(device)
         self._is_elementwise = self._uses.are_of(_ELEMENTWISE)
         self._is_reduction = self._uses.are_of(_REDUCTION)

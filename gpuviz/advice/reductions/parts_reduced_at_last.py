@@ -1,24 +1,18 @@
 """Arrays that a loop fills part by part, and of which nothing but a reduction is needed."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import READ, WRITE
 from gpuviz.advice.reductions.reductions_at_last import LEAST_ARRAYS, LEAST_BYTES
 from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import distinct, plain
 from gpuviz.data.strings import are_named
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 # CuPy's reductions of which the result can be updated with one part after the other.
 _UPDATABLE = re.compile(r"cupy_(?:mean|(?:nan)?(?:sum|prod|a?max|a?min))$")
@@ -38,14 +32,14 @@ class Parts:
         change: The lifetimes of all if one part of each were kept, or as much as the result.
     """
 
-    blocks: "NDArray[Any]"
+    blocks: np.ndarray
     count: int
     writes: int
     reduces: int
     change: Change
 
 
-def parts_reduced_at_last(device: "DeviceBlocks") -> "Iterator[Parts]":
+def parts_reduced_at_last(device: DeviceBlocks) -> Iterator[Parts]:
     """Yield the arrays that one line fills part by part, and another line reduces.
 
     A line writes each of at least four parts of equal size once, from the first to the last and on
@@ -76,7 +70,7 @@ class _Search:
         blocks: The arrays that a reduction reads, indices of the device's blocks.
     """
 
-    def __init__(self, device: "DeviceBlocks") -> None:
+    def __init__(self, device: DeviceBlocks) -> None:
         self._device, used = device, device.used
         tables = device.recording.tables
         names = plain(tables["activities"]["name"])[np.maximum(used.activity, 0)]
@@ -89,7 +83,7 @@ class _Search:
         place = device.place[used.block[self._reduces]]
         self.blocks = distinct(place[(place >= 0) & can[place]])
 
-    def parts(self, block: int) -> "tuple[NDArray[Any], int, int] | None":
+    def parts(self, block: int) -> tuple[np.ndarray, int, int] | None:
         """Return the uses that write the parts of a block, that which reduces it, and what is left.
 
         None if the block is used otherwise.
@@ -120,7 +114,7 @@ class _Search:
         others = (used.call == used.call[row]) & (used.block != used.block[row])
         return int(used.blocks.requested[used.block[others]].sum())
 
-    def _is_loop(self, block: int, writes: "NDArray[Any]", last: int) -> bool:
+    def _is_loop(self, block: int, writes: np.ndarray, last: int) -> bool:
         """Return whether one line writes all parts but the first, and others make and reduce it."""
         recording, used = self._device.recording, self._device.used
         streams = plain(recording.tables["activities"]["stream"])[used.activity[writes]]

@@ -1,21 +1,15 @@
 """Lifetimes of arrays that a program reduces when it has made them, instead of at last."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.reductions.reduction_times import in_loops_of_one_line
 from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.data.columns import plain
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-
 
 def reduced_early(
-    device: "DeviceBlocks", lists: "list[NDArray[Any]]", *, are_of_calls: bool = False
+    device: DeviceBlocks, lists: list[np.ndarray], *, are_of_calls: bool = False
 ) -> Change:
     """Return the lifetimes of the blocks of lists that are reduced before they are joined.
 
@@ -45,9 +39,7 @@ def reduced_early(
     return Change(blocks, begin, np.clip(np.maximum(after, following), begin, end))
 
 
-def _are_of_one_module(
-    device: "DeviceBlocks", blocks: "NDArray[Any]", calls: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _are_of_one_module(device: DeviceBlocks, blocks: np.ndarray, calls: np.ndarray) -> np.ndarray:
     """Return which blocks of a list are used for the last time before the next one is allocated.
 
     Args:
@@ -60,5 +52,5 @@ def _are_of_one_module(
         return np.zeros(len(blocks), bool)
     times = plain(device.recording.tables["api_calls"]["time"])
     begins = device.used.blocks.begin[device.number[blocks]]
-    used: NDArray[Any] = np.where(calls >= 0, times[calls], begins)
+    used: np.ndarray = np.where(calls >= 0, times[calls], begins)
     return np.append(used[:-1] < begins[1:], False)

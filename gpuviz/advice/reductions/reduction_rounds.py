@@ -1,7 +1,5 @@
 """The rounds in which a program uses arrays, one after the other, when it has made all of them."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.advice.arrays.elementwise import READ, WRITE
@@ -12,10 +10,6 @@ from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.mixing import mixed
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 # How many times as large as its result an array has to be.
 LEAST_FACTOR = 8
@@ -39,7 +33,7 @@ class Rounds:
             their rounds; none if the rounds overlap.
     """
 
-    def __init__(self, uses: Uses, blocks: "NDArray[Any]") -> None:
+    def __init__(self, uses: Uses, blocks: np.ndarray) -> None:
         device, self._uses = uses.device, uses
         self._device = device
         # The loop itself may still use the last one.
@@ -71,7 +65,7 @@ class Rounds:
         if len(self.blocks):
             self._ends = self._ends_of_large()
 
-    def _without_loop(self, rows: "NDArray[Any]") -> "NDArray[Any]":
+    def _without_loop(self, rows: np.ndarray) -> np.ndarray:
         """Return uses of kept blocks without those of a few by the loop's own other lines.
 
         The loop may use its first array again and again, and kernels of PyTorch have addresses
@@ -92,7 +86,7 @@ class Rounds:
         early = distinct(self._of_kept[rows[:begin]])
         return rows[begin:] if len(early) <= _MOST_IN_LOOP * len(self.blocks) else rows
 
-    def _ends_of_large(self) -> "NDArray[Any]":
+    def _ends_of_large(self) -> np.ndarray:
         """Return when each round last uses its array, or a large one that it makes, in ns.
 
         What the host does with small results afterwards, such as joining those of all arrays, it
@@ -109,25 +103,25 @@ class Rounds:
         np.maximum.at(ends, of_round[is_large], self._time[rows[is_large]])
         return ends
 
-    def _reducing_round(self, times: "NDArray[Any]") -> "NDArray[Any]":
+    def _reducing_round(self, times: np.ndarray) -> np.ndarray:
         """Return the number of the round that uses large arrays at some times; -1 outside."""
         found = self._round_of(self._edges, times)
         return np.where((found >= 0) & (times <= self._ends[found]), found, -1)
 
-    def _kept(self, places: "NDArray[Any]") -> "NDArray[Any]":
+    def _kept(self, places: np.ndarray) -> np.ndarray:
         """Return the position among the kept blocks of each of some blocks; -1 of others."""
         order = np.argsort(self.blocks)
         at = np.searchsorted(self.blocks[order], places)
         at = order[np.minimum(at, len(order) - 1)]
         return np.where(self.blocks[at] == places, at, -1)
 
-    def _make_the_newest(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
+    def _make_the_newest(self, blocks: np.ndarray) -> np.ndarray:
         """Return which blocks are used with the newest one, as what its function needs for it."""
         together = np.isin(self._call, self._call[self._place == self._newest])
         together &= self._time > self._made
         return np.isin(blocks, self._place[together])
 
-    def _starts_after(self, since: "NDArray[Any]") -> "NDArray[Any]":
+    def _starts_after(self, since: np.ndarray) -> np.ndarray:
         """Return the time of the last work before each round, and what leads up to it, in ns.
 
         A function of a library may first fill what it allocates for itself.
@@ -149,7 +143,7 @@ class Rounds:
             found.append(int(times[max(place, 0)]))
         return np.array(found, np.int64)
 
-    def _opaque(self) -> "NDArray[Any]":
+    def _opaque(self) -> np.ndarray:
         """Return when work that may have used anything was launched meanwhile, in ns."""
         first, until = np.searchsorted(self._uses.opaque, self._window)
         return self._uses.opaque[first:until]
@@ -180,12 +174,12 @@ class Rounds:
         return Change(blocks, begin, np.clip(after, begin, end))
 
     @property
-    def reduced(self) -> "NDArray[Any]":
+    def reduced(self) -> np.ndarray:
         """The blocks that the rounds reduce."""
-        reduced: NDArray[Any] = self.blocks
+        reduced: np.ndarray = self.blocks
         return reduced
 
-    def _after_loop(self) -> "NDArray[Any]":
+    def _after_loop(self) -> np.ndarray:
         """Return the place after the last use of each array by the loop that makes them."""
         device, blocks = self._device, self.blocks
         rows = np.flatnonzero(self._time < self._edges[0])
@@ -195,11 +189,11 @@ class Rounds:
         calls[kept] = self._call[rows]
         after = np.where(calls >= 0, device.after_lines(calls), device.begin[blocks])
         made = np.append(blocks, self._newest)
-        places: NDArray[Any] = np.minimum(after, in_loops_of_one_line(device, made, blocks, calls))
+        places: np.ndarray = np.minimum(after, in_loops_of_one_line(device, made, blocks, calls))
         return places
 
     @property
-    def _state(self) -> "NDArray[Any]":
+    def _state(self) -> np.ndarray:
         """What rounds leave to the next one."""
         return np.zeros(0, np.int64)
 
@@ -229,7 +223,7 @@ class Rounds:
         begins = lines[called == self._edges[0]]
         return bool((np.isin(lines, begins) & (called <= self._made)).any())
 
-    def _round_of(self, edges: "NDArray[Any]", times: "NDArray[Any]") -> "NDArray[Any]":
+    def _round_of(self, edges: np.ndarray, times: np.ndarray) -> np.ndarray:
         """Return the number of the round at some times; -1 outside of them."""
         found = np.searchsorted(edges, times, side="right") - 1
         return np.where(found < len(self.blocks), found, -1)

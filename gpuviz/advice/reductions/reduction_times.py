@@ -1,9 +1,8 @@
 """When arrays that wait for a reduction were written, read by the host, and made in turn."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import READ
 from gpuviz.advice.source.conditions import is_comprehension
 from gpuviz.advice.source.own_lines import is_own
@@ -11,17 +10,12 @@ from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.tables import DICTIONARIES
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _TO_HOST = _COPY_KINDS.index("device_to_host")
 _NEVER = 2**62
 
 
-def times_of_host_reads(device: "DeviceBlocks") -> "NDArray[Any]":
+def times_of_host_reads(device: DeviceBlocks) -> np.ndarray:
     """Return when the host calls copies to itself, in ns, ascending."""
     tables = device.recording.tables
     kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)
@@ -31,8 +25,8 @@ def times_of_host_reads(device: "DeviceBlocks") -> "NDArray[Any]":
 
 
 def written_before(
-    device: "DeviceBlocks", touches: "NDArray[Any]", blocks: "NDArray[Any]", times: "NDArray[Any]"
-) -> "NDArray[Any]":
+    device: DeviceBlocks, touches: np.ndarray, blocks: np.ndarray, times: np.ndarray
+) -> np.ndarray:
     """Return when each block may last have been written before a time, in ns; -1 if never.
 
     Args:
@@ -52,13 +46,13 @@ def written_before(
     wanted = blocks * (len(moments) + 1) + np.searchsorted(moments, times)
     before = np.append(writes, -1)[np.searchsorted(writes, wanted) - 1]
     owner, moment = np.divmod(before, len(moments) + 1)
-    found: NDArray[Any] = np.where(owner == blocks, np.append(moments, -1)[moment], -1)
+    found: np.ndarray = np.where(owner == blocks, np.append(moments, -1)[moment], -1)
     return found
 
 
 def in_loops_of_one_line(
-    device: "DeviceBlocks", made: "NDArray[Any]", blocks: "NDArray[Any]", calls: "NDArray[Any]"
-) -> "NDArray[Any]":
+    device: DeviceBlocks, made: np.ndarray, blocks: np.ndarray, calls: np.ndarray
+) -> np.ndarray:
     """Return the places after some calls, also within a loop that has no other line.
 
     If the program itself makes some arrays, or a comprehension of it one after the other, it has

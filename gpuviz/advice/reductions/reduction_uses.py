@@ -2,19 +2,14 @@
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.reductions.reduction_times import times_of_host_reads
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.strings import are_named
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 _OF_TORCH = re.compile(r"\bat::native::")
 
@@ -37,7 +32,7 @@ class Uses:
         born: When these were allocated, in ns.
     """
 
-    def __init__(self, device: "DeviceBlocks") -> None:
+    def __init__(self, device: DeviceBlocks) -> None:
         self.device, used = device, device.used
         times = plain(device.recording.tables["api_calls"]["time"])
         self.begin = used.blocks.begin[device.number]
@@ -48,7 +43,7 @@ class Uses:
         self.called = times[self.calls]
         self.made = np.argsort(self.begin, kind="stable")
         self.born = self.begin[self.made]
-        self._of_lines: dict[int, NDArray[Any]] = {}
+        self._of_lines: dict[int, np.ndarray] = {}
 
     def makes_others(self, site: int, begin: int, end: int) -> bool:
         """Return whether a line allocates blocks between two times, in ns."""
@@ -58,23 +53,23 @@ class Uses:
         return bool(first < until)
 
     @cached_property
-    def reads(self) -> "NDArray[Any]":
+    def reads(self) -> np.ndarray:
         """When the host calls copies to itself, in ns, ascending."""
         return times_of_host_reads(self.device)
 
     @cached_property
-    def is_of_torch(self) -> "NDArray[Any]":
+    def is_of_torch(self) -> np.ndarray:
         """Whether each activity is a kernel of PyTorch, whose arguments have unset bytes."""
         tables = self.device.recording.tables
         return are_named(tables, plain(tables["activities"]["name"]), _OF_TORCH.search)
 
     @cached_property
-    def numbers(self) -> "NDArray[Any]":
+    def numbers(self) -> np.ndarray:
         """What the arguments of each call's launch say besides addresses; 0 if unknown."""
         tables = self.device.recording.tables
         content = plain(tables["launch_blocks"]["content"])
         known = np.flatnonzero(content)
         correlations = plain(tables["launch_blocks"]["correlation"])[known]
         rows = first_rows(correlations, plain(tables["api_calls"]["correlation"]))
-        of_calls: NDArray[Any] = np.append(content[known], np.uint64(0))[rows]
+        of_calls: np.ndarray = np.append(content[known], np.uint64(0))[rows]
         return of_calls

@@ -1,23 +1,17 @@
 """Arrays that a loop keeps and that are reduced one after the other when it has ended."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.training_blocks import BACKWARD
 from gpuviz.advice.reductions.accumulations import Accumulation
 from gpuviz.advice.reductions.reduction_rounds import Rounds
 from gpuviz.advice.reductions.reduction_uses import Uses
 from gpuviz.advice.replay.peak_replay import Change
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 LEAST_BYTES = 1 << 20
 LEAST_ARRAYS = 4
@@ -34,12 +28,12 @@ class Reduced:
         is_accumulated: Whether each reduction updates what the one before has left.
     """
 
-    blocks: "NDArray[Any]"
+    blocks: np.ndarray
     change: Change
     is_accumulated: bool
 
 
-def reduced_at_last(device: "DeviceBlocks") -> "Iterator[Reduced]":
+def reduced_at_last(device: DeviceBlocks) -> Iterator[Reduced]:
     """Yield what reducing each array in the loop that made it would change.
 
     All arrays of a line that are there at the peak are used once more after the last of them was
@@ -72,7 +66,7 @@ def reduced_at_last(device: "DeviceBlocks") -> "Iterator[Reduced]":
             yield _joined([rounds, *(_rounds(uses, each, is_repeated=True) for each in others)])
 
 
-def _rounds(uses: Uses, blocks: "NDArray[Any]", *, is_repeated: bool = False) -> Rounds | None:
+def _rounds(uses: Uses, blocks: np.ndarray, *, is_repeated: bool = False) -> Rounds | None:
     """Return the rounds that reduce a line's arrays and could be in its loop; None without them."""
     if len(blocks) <= LEAST_ARRAYS:
         return None
@@ -83,7 +77,7 @@ def _rounds(uses: Uses, blocks: "NDArray[Any]", *, is_repeated: bool = False) ->
     return None
 
 
-def _joined(found: "list[Rounds | None]") -> Reduced:
+def _joined(found: list[Rounds | None]) -> Reduced:
     rounds = [each for each in found if each is not None]
     changes = [each.change() for each in rounds]
     change = Change(
@@ -96,7 +90,7 @@ def _joined(found: "list[Rounds | None]") -> Reduced:
     return Reduced(blocks, change, isinstance(rounds[0], Accumulation))
 
 
-def _lists(device: "DeviceBlocks", blocks: "NDArray[Any]") -> "list[NDArray[Any]]":
+def _lists(device: DeviceBlocks, blocks: np.ndarray) -> list[np.ndarray]:
     """Return the blocks that are there each time when those of a line hold most bytes.
 
     Between two such times, they hold a third less for a while.

@@ -1,11 +1,12 @@
 """The activities that calls of the host wait for."""
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from gpuviz.advice.replay.trace import COPY
+from gpuviz.advice.replay.launch_order import LaunchOrder
+from gpuviz.advice.replay.trace import COPY, Trace
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.preparation import prepares
 from gpuviz.analysis.stream_waits import records_of
@@ -14,16 +15,8 @@ from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.launch_order import LaunchOrder
-    from gpuviz.advice.replay.trace import Trace
-
-    # Activities, and the wait, of some, that each of them belongs to.
-    _Pairs = Iterator[tuple[NDArray[Any], NDArray[Any]]]
+# Activities, and the wait, of some, that each of them belongs to.
+_Pairs = Iterator[tuple[np.ndarray, np.ndarray]]
 
 _WAITS = WORDS["host_waits", "kind"]
 _SYNCHRONIZATIONS = DICTIONARIES["synchronizations", "kind"]
@@ -43,11 +36,11 @@ class AwaitedWork:
         order: The order of the launches.
     """
 
-    def __init__(self, trace: "Trace", order: "LaunchOrder") -> None:
+    def __init__(self, trace: Trace, order: LaunchOrder) -> None:
         self._trace, self._order = trace, order
         self._recording = trace.recording
 
-    def pairs(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the pairs of an activity and a call that waits for it."""
         trace = self._trace
         waits = derived(self._recording)["host_waits"]
@@ -69,12 +62,12 @@ class AwaitedWork:
         work, call = (np.concatenate(each) for each in zip(*pairs, strict=True))
         return work, call
 
-    def _before_stream_wait(self, rows: "NDArray[Any]") -> "_Pairs":
+    def _before_stream_wait(self, rows: np.ndarray) -> _Pairs:
         table = self._recording.tables["synchronizations"]
         streams, launched = (plain(table[name])[rows] for name in ("stream", "correlation"))
         yield self._order.last_until(streams, launched)
 
-    def _before_event_wait(self, rows: "NDArray[Any]") -> "_Pairs":
+    def _before_event_wait(self, rows: np.ndarray) -> _Pairs:
         table = self._recording.tables["synchronizations"]
         kinds = codes(table["kind"], _SYNCHRONIZATIONS)
         records = np.flatnonzero(kinds == _SYNCHRONIZATIONS.index("event_record"))
@@ -84,7 +77,7 @@ class AwaitedWork:
         work, known = self._order.last_until(streams, launched)
         yield work, of[known]
 
-    def _before_device_wait(self, rows: "NDArray[Any]") -> "_Pairs":
+    def _before_device_wait(self, rows: np.ndarray) -> _Pairs:
         table = self._recording.tables["synchronizations"]
         devices, launched = (plain(table[name])[rows] for name in ("device", "correlation"))
         for device, stream in self._order.most_used_streams():
@@ -92,7 +85,7 @@ class AwaitedWork:
             work, known = self._order.last_until(np.full(len(of), stream), launched[of])
             yield work, of[known]
 
-    def _before_frees(self) -> "_Pairs":
+    def _before_frees(self) -> _Pairs:
         """Yield frees of memory of the driver, which wait for the work of the device.
 
         Of several devices it is not known which one a free is of.
@@ -108,7 +101,7 @@ class AwaitedWork:
             has_ended = trace.end[work] <= trace.returned[frees[known]]
             yield work[has_ended], frees[known[has_ended]]
 
-    def _before_full_queues(self) -> "_Pairs":
+    def _before_full_queues(self) -> _Pairs:
         """Yield launches that took long because the queue of their stream was full.
 
         Each returned right after the end of the work that made room. Calls that launch several

@@ -1,11 +1,12 @@
 """A recording as if the program had not been recorded: without what recording cost it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from gpuviz.advice.evidence import Evidence
 from gpuviz.advice.replay.constraints import GAP, LAUNCHED, NESTED, OWN
 from gpuviz.advice.replay.recording_costs import HostCosts
 from gpuviz.advice.replay.schedule import Schedule
@@ -19,14 +20,7 @@ from gpuviz.data.once import Once
 from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.evidence import Evidence
-
-    _Move = Callable[[NDArray[Any]], NDArray[Any]]
+_Move = Callable[[np.ndarray], np.ndarray]
 
 _NOTE = "Times are those of the program as if it had not been recorded."
 _SYNCHRONIZATIONS = DICTIONARIES["synchronizations", "kind"]
@@ -77,7 +71,7 @@ class _Compensated:
     cost: RecordingCost
 
 
-def compensated(recording: "RecordingData") -> RecordingData:
+def compensated(recording: RecordingData) -> RecordingData:
     """Return a recording as if the program had not been recorded.
 
     Each call and each event of an allocator takes less time on its thread, by what recording it
@@ -91,13 +85,13 @@ def compensated(recording: "RecordingData") -> RecordingData:
     return recording if found is None else found.recording
 
 
-def recording_cost(recording: "RecordingData") -> RecordingCost | None:
+def recording_cost(recording: RecordingData) -> RecordingCost | None:
     """Return what recording cost a program; None if that is not known."""
     found = _compensated(recording)
     return None if found is None else found.cost
 
 
-def recorded_evidence(recording: "RecordingData", evidence: "Evidence") -> "Evidence":
+def recorded_evidence(recording: RecordingData, evidence: Evidence) -> Evidence:
     """Return where a recording has what shows a finding about the compensated one."""
     found = _compensated(recording)
     if found is None:
@@ -111,9 +105,7 @@ def recorded_evidence(recording: "RecordingData", evidence: "Evidence") -> "Evid
     return replace(evidence, rows=rows, window=(begin, end))
 
 
-def _same_gaps(
-    one: "RecordingData", other: "RecordingData", rows: tuple[int, ...]
-) -> tuple[int, ...]:
+def _same_gaps(one: RecordingData, other: RecordingData, rows: tuple[int, ...]) -> tuple[int, ...]:
     """Return the idle times of devices that end with the same work as some of another recording."""
     before = plain(derived(one)["idle_gaps"]["activity"])[np.array(rows, np.int64)]
     gaps = derived(other)["idle_gaps"]
@@ -122,7 +114,7 @@ def _same_gaps(
 
 
 @Once
-def _compensated(recording: "RecordingData") -> _Compensated | None:
+def _compensated(recording: RecordingData) -> _Compensated | None:
     calls = recording.tables["api_calls"]
     if not recording.manifest.costs or not calls.num_rows or processes(recording):
         return None
@@ -148,7 +140,7 @@ def _compensated(recording: "RecordingData") -> _Compensated | None:
 
 
 def _recorded(
-    recording: "RecordingData", moved: "RecordingData", columns: "tuple[tuple[str, str], ...]"
+    recording: RecordingData, moved: RecordingData, columns: tuple[tuple[str, str], ...]
 ) -> TimeMap:
     """Return the recorded times of some columns by those of another recording."""
     before, after = (
@@ -158,7 +150,7 @@ def _recorded(
     return TimeMap(after, before)
 
 
-def _covered(schedule: Schedule, times: "NDArray[Any]") -> int:
+def _covered(schedule: Schedule, times: np.ndarray) -> int:
     """Return the time from the first call to the end of the last call or work."""
     moments = schedule.moments
     last = max(
@@ -168,7 +160,7 @@ def _covered(schedule: Schedule, times: "NDArray[Any]") -> int:
     return last - int(times.min(initial=last))
 
 
-def _times(schedule: Schedule, costs: HostCosts) -> "NDArray[Any]":
+def _times(schedule: Schedule, costs: HostCosts) -> np.ndarray:
     """Return when each moment of a schedule would have been without some costs."""
     constraints, recorded = schedule.constraints, schedule.moments.times
     target, lag = constraints.target.astype(np.int64), constraints.lag.copy()
@@ -188,7 +180,7 @@ def _times(schedule: Schedule, costs: HostCosts) -> "NDArray[Any]":
     return schedule.times_behind_host(lag)
 
 
-def _shorten_graphs(schedule: Schedule, lag: "NDArray[Any]", gap: int) -> None:
+def _shorten_graphs(schedule: Schedule, lag: np.ndarray, gap: int) -> None:
     """Shorten the time between kernels of a graph, launched at once, by a gap in `lag`."""
     constraints = schedule.constraints
     begun = np.full(len(schedule.moments.times), -1)
@@ -211,7 +203,7 @@ class _Moved:
         times: When each moment of the schedule is to be.
     """
 
-    def __init__(self, schedule: Schedule, times: "NDArray[Any]") -> None:
+    def __init__(self, schedule: Schedule, times: np.ndarray) -> None:
         moments, self._schedule = schedule.moments, schedule
         self._tables = schedule.recording.tables
         self._called, self._returned = times[moments.start], times[moments.end]
@@ -226,7 +218,7 @@ class _Moved:
             for each in np.unique(schedule.thread).tolist()
         }
 
-    def _of_thread(self, calls: "NDArray[Any]", after: "NDArray[Any]") -> TimeMap:
+    def _of_thread(self, calls: np.ndarray, after: np.ndarray) -> TimeMap:
         """Return what the times of a thread become; what gpuviz did after a call takes no time."""
         called, returned = self._schedule.called[calls], self._schedule.returned[calls]
         before = np.concatenate([called, returned, returned + after[calls]])
@@ -261,10 +253,10 @@ class _Moved:
             ),
         )
 
-    def _main(self, times: "NDArray[Any]") -> "NDArray[Any]":
+    def _main(self, times: np.ndarray) -> np.ndarray:
         return self._threads[0](times)
 
-    def _activities(self) -> "pa.Table":
+    def _activities(self) -> pa.Table:
         table, number = self._tables["activities"], self._schedule.number
         begin, end = plain(table["time"]), plain(table["end"])
         shift = np.where(
@@ -272,7 +264,7 @@ class _Moved:
         )
         return _with(table, time=begin - shift, end=end - shift)
 
-    def _synchronizations(self) -> "pa.Table":
+    def _synchronizations(self) -> pa.Table:
         """Return waits with the times of their calls; events were reached by the device."""
         table = self._tables["synchronizations"]
         moved = self._timed(table)
@@ -285,7 +277,7 @@ class _Moved:
         }
         return _with(table, **columns)
 
-    def _timed(self, table: "pa.Table") -> "pa.Table":
+    def _timed(self, table: pa.Table) -> pa.Table:
         """Return a table with the times of the threads, or of the calls, that its rows have."""
         if "thread" in table.schema.names:
             return self._of_groups(table, self._schedule.group_of(plain(table["thread"])))
@@ -294,8 +286,8 @@ class _Moved:
             return self._of_groups(table, np.append(self._schedule.thread, 0)[calls])
         return _moved(table, self._main)
 
-    def _of_groups(self, table: "pa.Table", groups: "NDArray[Any]") -> "pa.Table":
-        def move(times: "NDArray[Any]") -> "NDArray[Any]":
+    def _of_groups(self, table: pa.Table, groups: np.ndarray) -> pa.Table:
+        def move(times: np.ndarray) -> np.ndarray:
             moved = times.copy()
             for each in np.unique(groups).tolist():
                 rows = groups == each
@@ -305,7 +297,7 @@ class _Moved:
         return _moved(table, move)
 
 
-def _moved(table: "pa.Table", move: "_Move") -> "pa.Table":
+def _moved(table: pa.Table, move: _Move) -> pa.Table:
     """Return a table with other times; those that are not known stay, and so does their order."""
     columns = {}
     for name in _TIMES & set(table.schema.names):
@@ -316,12 +308,12 @@ def _moved(table: "pa.Table", move: "_Move") -> "pa.Table":
     return _with(table, **columns)
 
 
-def _known(move: "_Move", times: "NDArray[Any]") -> "NDArray[Any]":
+def _known(move: _Move, times: np.ndarray) -> np.ndarray:
     """Return what times become; 0 and less is no time, or the start of the recording."""
     return np.where(times > 0, move(times), times)
 
 
-def _with(table: "pa.Table", **columns: "NDArray[Any]") -> "pa.Table":
+def _with(table: pa.Table, **columns: np.ndarray) -> pa.Table:
     for name, values in columns.items():
         place = table.schema.get_field_index(name)
         table = table.set_column(place, table.schema.field(name), pa.array(values))

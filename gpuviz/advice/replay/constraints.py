@@ -1,20 +1,14 @@
 """What the calls and the GPU work of a recording had to wait for."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.replay.awaited_work import AwaitedWork
 from gpuviz.advice.replay.launch_order import LaunchOrder
+from gpuviz.advice.replay.trace import Trace
 from gpuviz.advice.replay.work_orders import WorkOrders
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.trace import Trace
 
 # Used where a recording has no example: from a launch call to a kernel on an idle GPU, and from the
 # end of a kernel to the next one of the stream, on an H100.
@@ -39,11 +33,11 @@ class Constraints:
             `gpuviz.advice.replay.work_orders`.
     """
 
-    source: "NDArray[Any]"
-    target: "NDArray[Any]"
-    lag: "NDArray[Any]"
-    work: "NDArray[Any]"
-    call: "NDArray[Any]"
+    source: np.ndarray
+    target: np.ndarray
+    lag: np.ndarray
+    work: np.ndarray
+    call: np.ndarray
 
 
 class Moments:
@@ -58,7 +52,7 @@ class Moments:
         begun: The moment at which each activity begins.
     """
 
-    def __init__(self, trace: "Trace") -> None:
+    def __init__(self, trace: Trace) -> None:
         calls, works = len(trace.called), len(trace.begin)
         times = np.concatenate([trace.returned, trace.called, trace.begin])
         order = np.lexsort((np.repeat([0, 1, 2], [calls, calls, works]), times))
@@ -76,7 +70,7 @@ class Orders:
         moments: Their moments.
     """
 
-    def __init__(self, trace: "Trace", moments: Moments) -> None:
+    def __init__(self, trace: Trace, moments: Moments) -> None:
         self._trace, self._moments = trace, moments
         self._order = LaunchOrder(trace)
 
@@ -84,7 +78,7 @@ class Orders:
         """Return all constraints."""
         return _sorted([*self._of_threads(), *self._of_calls(), *self._of_activities()])
 
-    def _of_threads(self) -> "Iterator[Constraints]":
+    def _of_threads(self) -> Iterator[Constraints]:
         """Yield the time between the calls of a thread, or of threads that take turns."""
         trace, moments = self._trace, self._moments
         threads = trace.thread
@@ -97,7 +91,7 @@ class Orders:
         lag = trace.called[after] - np.where(apart, trace.returned[before], trace.called[before])
         yield _of(source, moments.start[after], lag, np.where(apart, GAP, NESTED), after)
 
-    def _of_calls(self) -> "Iterator[Constraints]":
+    def _of_calls(self) -> Iterator[Constraints]:
         """Yield the own duration of calls, and the activities that they wait for."""
         trace, moments = self._trace, self._moments
         work, call = AwaitedWork(trace, self._order).pairs()
@@ -115,7 +109,7 @@ class Orders:
         lag = np.where(late, lag, np.minimum(lag, usual))
         yield _of(moments.begun[work], moments.end[call], lag, work, call)
 
-    def _of_activities(self) -> "Iterator[Constraints]":
+    def _of_activities(self) -> Iterator[Constraints]:
         """Yield launches, and the activities that have to end before another begins."""
         trace, moments = self._trace, self._moments
         before, after, order = WorkOrders(trace, self._order).pairs()
@@ -145,16 +139,16 @@ class Orders:
         yield _of(moments.begun[before], moments.begun[after], lag, before, order)
 
 
-def _median(values: "NDArray[Any]", otherwise: int) -> int:
+def _median(values: np.ndarray, otherwise: int) -> int:
     return int(np.median(values)) if len(values) else otherwise
 
 
 def _of(
-    source: "NDArray[Any]",
-    target: "NDArray[Any]",
-    lag: "NDArray[Any]",
-    work: "NDArray[Any] | int",
-    call: "NDArray[Any]",
+    source: np.ndarray,
+    target: np.ndarray,
+    lag: np.ndarray,
+    work: np.ndarray | int,
+    call: np.ndarray,
 ) -> Constraints:
     """Return the constraints whose source precedes their target."""
     work = np.broadcast_to(np.asarray(work, np.int32), source.shape)

@@ -1,16 +1,11 @@
 """Copies whose bytes the recording knows at some places, and a schedule without copies."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
 from gpuviz.data.mixing import mixed
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # What `content` is computed from: 64 bytes at 64 places, in rows of four words.
 _PLACES, _BYTES, _WORDS = 64, 64, 4
@@ -22,9 +17,7 @@ _FILLINGS = tuple(
 )
 
 
-def with_known_content(
-    schedule: Schedule, work: "NDArray[Any]"
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+def with_known_content(schedule: Schedule, work: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return those of some copies whose content is known, in the order of time, and the content.
 
     Equal numbers mean equal bytes at 64 places of the host's memory; see ``content`` of
@@ -38,7 +31,7 @@ def with_known_content(
     return work[rows >= 0], content[known][rows[rows >= 0]]
 
 
-def are_filled(content: "NDArray[Any]", size: "NDArray[Any]") -> "NDArray[Any]":
+def are_filled(content: np.ndarray, size: np.ndarray) -> np.ndarray:
     """Return whether the host's memory of copies has nothing but 0 or 1 at all 64 places.
 
     Arrays that differ elsewhere can be the same there.
@@ -51,11 +44,11 @@ def are_filled(content: "NDArray[Any]", size: "NDArray[Any]") -> "NDArray[Any]":
         return np.zeros(0, bool)
     sizes, place = np.unique(size, return_inverse=True)
     filled = np.stack([_content(each, sizes) for each in _FILLINGS])
-    found: NDArray[Any] = (filled[:, place.ravel()] == content).any(axis=0)
+    found: np.ndarray = (filled[:, place.ravel()] == content).any(axis=0)
     return found
 
 
-def _content(element: "NDArray[Any]", size: "NDArray[Any]") -> "NDArray[Any]":
+def _content(element: np.ndarray, size: np.ndarray) -> np.ndarray:
     """Return the content of arrays of some sizes that are filled with an element."""
     last = size - _BYTES
     begin = last[:, None] // (_PLACES - 1) * np.arange(_PLACES)
@@ -73,7 +66,7 @@ def _content(element: "NDArray[Any]", size: "NDArray[Any]") -> "NDArray[Any]":
 
 
 def without_copies(
-    schedule: Schedule, copies: "NDArray[Any]", gap: "NDArray[Any] | None" = None
+    schedule: Schedule, copies: np.ndarray, gap: np.ndarray | None = None
 ) -> ScheduleChange:
     """Return the change that removes copies, with their calls and the waits in these.
 

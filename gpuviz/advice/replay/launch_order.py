@@ -1,12 +1,10 @@
 """The activities of each stream in the order of their launches."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from gpuviz.advice.replay.trace import Trace
 
 # Waits for all streams of a device consider at most this many.
@@ -39,8 +37,8 @@ class LaunchOrder:
         return [(key >> 32, key & 0xFFFFFFFF) for key in most]
 
     def last_until(
-        self, streams: "NDArray[Any]", launched: "NDArray[Any]"
-    ) -> "tuple[NDArray[Any], NDArray[Any]]":
+        self, streams: np.ndarray, launched: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the last activity launched on each stream up to a call, and where there is one."""
         places = np.searchsorted(self._keys, _pairs(streams, launched), side="right") - 1
         there = (places >= 0) & (launched != 0)
@@ -49,8 +47,8 @@ class LaunchOrder:
         return self.activities[places[known]], known
 
     def first_after(
-        self, streams: "NDArray[Any]", launched: "NDArray[Any]"
-    ) -> "tuple[NDArray[Any], NDArray[Any]]":
+        self, streams: np.ndarray, launched: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the first activity launched on each stream after a call, and where it is."""
         places = np.searchsorted(self._keys, _pairs(streams, launched), side="right")
         there = (places < len(self._keys)) & (launched != 0)
@@ -59,6 +57,6 @@ class LaunchOrder:
         return self.activities[places[known]], known
 
 
-def _pairs(high: "NDArray[Any]", low: "NDArray[Any]") -> "NDArray[Any]":
-    pairs: NDArray[Any] = (high.astype(np.int64) << 32) | low.astype(np.int64)
+def _pairs(high: np.ndarray, low: np.ndarray) -> np.ndarray:
+    pairs: np.ndarray = (high.astype(np.int64) << 32) | low.astype(np.int64)
     return pairs

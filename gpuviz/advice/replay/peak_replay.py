@@ -1,14 +1,9 @@
 """The peak of memory after changes of the program, computed from the lifetimes of its blocks."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -24,11 +19,11 @@ class Change:
             is changed for itself.
     """
 
-    blocks: "NDArray[Any]"
-    begin: "NDArray[Any]"
-    end: "NDArray[Any]"
-    size: "NDArray[Any] | None" = None
-    group: "NDArray[Any] | None" = None
+    blocks: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+    size: np.ndarray | None = None
+    group: np.ndarray | None = None
 
 
 class PeakReplay:
@@ -45,16 +40,14 @@ class PeakReplay:
         peak_bytes: The allocated bytes there.
     """
 
-    def __init__(
-        self, count: int, begin: "NDArray[Any]", end: "NDArray[Any]", size: "NDArray[Any]"
-    ) -> None:
+    def __init__(self, count: int, begin: np.ndarray, end: np.ndarray, size: np.ndarray) -> None:
         self._count, self._begin, self._end, self._size = count, begin, end, size
         self._recorded = self._steps(np.arange(len(begin)))
         level = self._level(())
         self.peak_place = int(np.argmax(level))
         self.peak_bytes = int(level[self.peak_place])
 
-    def peak_after(self, changes: "Iterable[Change]") -> int:
+    def peak_after(self, changes: Iterable[Change]) -> int:
         """Return the peak of allocated bytes after some changes.
 
         Of several changes of a block, the first counts: the others were meant for its old lifetime,
@@ -64,11 +57,11 @@ class PeakReplay:
         """
         return int(self._level(changes).max(initial=0))
 
-    def peak_place_after(self, changes: "Iterable[Change]") -> int:
+    def peak_place_after(self, changes: Iterable[Change]) -> int:
         """Return the first place at which the peak is reached after some changes."""
         return int(self._level(changes).argmax())
 
-    def most_at_once(self, blocks: "NDArray[Any]") -> int:
+    def most_at_once(self, blocks: np.ndarray) -> int:
         """Return how many bytes of some blocks were allocated at the same time at most."""
         return int(np.cumsum(self._steps(blocks)).max(initial=0))
 
@@ -76,14 +69,14 @@ class PeakReplay:
         """Return by how many bytes a change lowers the peak; 0 if it does not."""
         return max(self.peak_bytes - self.peak_after((change,)), 0)
 
-    def _steps(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
+    def _steps(self, blocks: np.ndarray) -> np.ndarray:
         """Return what each place adds to the allocated bytes of some blocks."""
         steps = np.zeros(self._count, np.int64)
         np.add.at(steps, self._begin[blocks], self._size[blocks])
         np.subtract.at(steps, self._end[blocks], self._size[blocks])
         return steps
 
-    def _level(self, changes: "Iterable[Change]") -> "NDArray[Any]":
+    def _level(self, changes: Iterable[Change]) -> np.ndarray:
         steps = self._recorded.copy()
         is_open, ends = np.ones(len(self._begin), bool), np.full(len(self._begin), -1)
         for change in changes:
@@ -103,10 +96,10 @@ class PeakReplay:
 
     def _change_again(
         self,
-        steps: "NDArray[Any]",
-        ends: "NDArray[Any]",
+        steps: np.ndarray,
+        ends: np.ndarray,
         change: Change,
-        is_first: "NDArray[Any]",
+        is_first: np.ndarray,
     ) -> None:
         """Free blocks that earlier changes only free earlier still earlier, or make them smaller.
 

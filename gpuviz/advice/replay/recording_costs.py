@@ -1,26 +1,21 @@
 """What recording cost a program on its host threads: when, and how much."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
+from gpuviz.advice.replay.trace import Trace
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.data.codes import OWN_THREADS
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
 from gpuviz.data.tables import DICTIONARIES
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.trace import Trace
-    from gpuviz.data.recording_data import RecordingData
-
-    # Threads, and when something began and ended in them.
-    _Spans = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+# Threads, and when something began and ended in them.
+_Spans = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 _GRAPH = "graph_node"
 # Kinds of calls in `Manifest.costs`, by the start of their names; others cost as much as a wait.
@@ -61,9 +56,7 @@ _STATES = DICTIONARIES["host_samples", "state"]
 _SAMPLED_NS = 1_000_000
 
 
-def _tracing_costs(
-    trace: "Trace", names: "NDArray[Any]", kinds: list[str], part: float
-) -> "NDArray[Any]":
+def _tracing_costs(trace: Trace, names: np.ndarray, kinds: list[str], part: float) -> np.ndarray:
     """Return what CUPTI cost in each call of ``api_calls``, in ns.
 
     Where the program's launches take longer than they did when costs were measured, as on a busy
@@ -82,7 +75,7 @@ def _tracing_costs(
     low, high = (_scale(launches, costs, end) for end in (0, 1))
     known = [_known(costs, kind) for kind in kinds]
     of_names = [round((1 - part) * low * each[0] + part * high * each[1]) for each in known]
-    of_calls: NDArray[Any] = np.array(of_names, np.int64)[names]
+    of_calls: np.ndarray = np.array(of_names, np.int64)[names]
     if _GRAPH in costs:
         is_graph = np.array([kind == _GRAPH for kind in kinds], bool)[names]
         nodes = np.bincount(trace.call[trace.call >= 0], minlength=len(names))
@@ -90,7 +83,7 @@ def _tracing_costs(
     return of_calls
 
 
-def _known(costs: "Mapping[str, Any]", kind: str) -> tuple[int, int]:
+def _known(costs: Mapping[str, Any], kind: str) -> tuple[int, int]:
     """Return the least and the most that CUPTI costs a call of a kind, in ns; 0 if unknown."""
     if kind in costs:
         low, high = costs[kind]
@@ -100,27 +93,27 @@ def _known(costs: "Mapping[str, Any]", kind: str) -> tuple[int, int]:
     return times * low, times * high
 
 
-def _kinds(trace: "Trace") -> "tuple[NDArray[Any], list[str]]":
+def _kinds(trace: Trace) -> tuple[np.ndarray, list[str]]:
     """Return a number for the name of each call, and the kind of each name in `Manifest.costs`."""
     ids = plain(trace.recording.tables["api_calls"]["name"])
     names, first = numbered(ids)
     return names, [_kind(text) for text in texts(trace.recording.tables, ids[first])]
 
 
-def _most_inside(trace: "Trace", names: "NDArray[Any]", kinds: list[str]) -> "NDArray[Any]":
+def _most_inside(trace: Trace, names: np.ndarray, kinds: list[str]) -> np.ndarray:
     """Return how much of each call can have been CUPTI's, in ns; see `HostCosts`.
 
     For a graph, CUPTI takes time for each node, so that little of a long call may be left.
     """
-    length: NDArray[Any] = trace.returned - trace.called
+    length: np.ndarray = trace.returned - trace.called
     least = length - length * 2 // 3
     _, of_launch = trace.recording.manifest.costs.get(_DURATION, (0, _LONGEST))
     is_graph = np.array([kind == _GRAPH for kind in kinds], bool)[names]
-    most: NDArray[Any] = length - np.where(is_graph, np.minimum(least, of_launch), least)
+    most: np.ndarray = length - np.where(is_graph, np.minimum(least, of_launch), least)
     return most
 
 
-def _scale(launches: "NDArray[Any]", costs: "Mapping[str, Any]", end: int) -> float:
+def _scale(launches: np.ndarray, costs: Mapping[str, Any], end: int) -> float:
     """Return how many times as long launches take as when the costs were measured."""
     if _DURATION not in costs or not len(launches):
         return 1.0
@@ -132,13 +125,13 @@ def _kind(call: str) -> str:
     return next((kind for start, kind in _KINDS.items() if call.startswith(start)), _OTHER)
 
 
-def _within(costs: "Mapping[str, Any]", kind: str, part: float) -> int:
+def _within(costs: Mapping[str, Any], kind: str, part: float) -> int:
     """Return a cost in ns of what has no kind of calls."""
     low, high = map(int, costs.get(kind, (0, 0)))
     return round((1 - part) * low + part * high)
 
 
-def _of_tracer(recording: "RecordingData") -> "_Spans":
+def _of_tracer(recording: RecordingData) -> _Spans:
     """Return when CUPTI worked for itself in a thread of the program, as it says."""
     rows = recording.tables["overheads"]
     kinds = codes(rows["kind"], _OVERHEADS)
@@ -148,7 +141,7 @@ def _of_tracer(recording: "RecordingData") -> "_Spans":
     return thread, begin, end
 
 
-def _of_own_threads(recording: "RecordingData", part: float) -> "_Spans":
+def _of_own_threads(recording: RecordingData, part: float) -> _Spans:
     """Return when threads waited for the GIL that gpuviz's own threads had, as they were sampled.
 
     When such a wait began and ended is known to half the time between two samples.
@@ -186,7 +179,7 @@ class HostCosts:
         graph_gap: How much later a kernel of a graph began after the one before, in ns.
     """
 
-    def __init__(self, trace: "Trace", part: float) -> None:
+    def __init__(self, trace: Trace, part: float) -> None:
         recording = trace.recording
         names, kinds = _kinds(trace)
         self.tracing = _tracing_costs(trace, names, kinds, part)
@@ -217,17 +210,15 @@ class HostCosts:
             for each in np.unique(groups).tolist()
         }
 
-    def between(
-        self, threads: "NDArray[Any]", begin: "NDArray[Any]", end: "NDArray[Any]"
-    ) -> "NDArray[Any]":
+    def between(self, threads: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
         """Return what recording cost threads after one time and until another, in ns."""
-        spent: NDArray[Any] = self._spent(threads, end) - self._spent(threads, begin)
+        spent: np.ndarray = self._spent(threads, end) - self._spent(threads, begin)
         for thread, spans in self._spans.items():
             own = threads == thread
             spent[own] += spans.within(begin[own], end[own])
         return spent
 
-    def _spent(self, threads: "NDArray[Any]", times: "NDArray[Any]") -> "NDArray[Any]":
+    def _spent(self, threads: np.ndarray, times: np.ndarray) -> np.ndarray:
         spent = np.zeros(len(times), np.int64)
         for thread in np.unique(threads).tolist():
             first, last = np.searchsorted(self._thread, [thread, thread + 1])

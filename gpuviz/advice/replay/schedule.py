@@ -1,8 +1,9 @@
 """The calls and the GPU work of a recording as a schedule that can be replayed with changes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +20,7 @@ from gpuviz.advice.replay.constraints import (
 from gpuviz.advice.replay.trace import Trace
 from gpuviz.advice.replay.warm_runs import Preparation
 from gpuviz.advice.replay.work_orders import BY_STREAM
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -49,15 +44,15 @@ class ScheduleChange:
             which a warm run has none.
     """
 
-    duration: "NDArray[Any] | None" = None
-    without_wait: "NDArray[Any] | None" = None
-    without_gap: "NDArray[Any] | None" = None
-    shorter_gap: "NDArray[Any] | None" = None
-    instant: "NDArray[Any] | None" = None
-    without_order: "NDArray[Any] | None" = None
-    joined: "NDArray[Any] | None" = None
+    duration: np.ndarray | None = None
+    without_wait: np.ndarray | None = None
+    without_gap: np.ndarray | None = None
+    shorter_gap: np.ndarray | None = None
+    instant: np.ndarray | None = None
+    without_order: np.ndarray | None = None
+    joined: np.ndarray | None = None
     at_most_ns: int | None = None
-    orders: "tuple[NDArray[Any], NDArray[Any]] | None" = None
+    orders: tuple[np.ndarray, np.ndarray] | None = None
     is_of_preparation: bool = False
 
 
@@ -72,9 +67,9 @@ class _Base:
         last_ns: When the last activity or call ends without a change.
     """
 
-    lags: "NDArray[Any]"
-    duration: "NDArray[Any]"
-    not_before: "NDArray[Any]"
+    lags: np.ndarray
+    duration: np.ndarray
+    not_before: np.ndarray
     last_ns: int
 
 
@@ -101,7 +96,7 @@ class Schedule(Trace):
         not_before: Before when each moment cannot be, whatever it had to wait for.
     """
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: RecordingData) -> None:
         super().__init__(recording)
         self.moments = Moments(self)
         self.constraints = Orders(self, self.moments).constraints()
@@ -120,11 +115,11 @@ class Schedule(Trace):
         times = self._times_after(base, changes)
         return max(0, base.last_ns - self._last(times, duration))
 
-    def times(self, lags: "NDArray[Any]") -> "NDArray[Any]":
+    def times(self, lags: np.ndarray) -> np.ndarray:
         """Return when each moment is if the constraints have other lags, in ns."""
         return self._times(self.constraints.source, self.constraints.target, lags, self.not_before)
 
-    def times_behind_host(self, lags: "NDArray[Any]") -> "NDArray[Any]":
+    def times_behind_host(self, lags: np.ndarray) -> np.ndarray:
         """Return the same if what no constraint explains follows the host."""
         constraints, moments = self.constraints, self.moments
         host = np.sort(np.concatenate([moments.start, moments.end]))
@@ -139,11 +134,11 @@ class Schedule(Trace):
         order = np.argsort(target, kind="stable")
         return self._times(source[order], target[order], lags[order], not_before)
 
-    def times_after(self, *changes: ScheduleChange) -> "NDArray[Any]":
+    def times_after(self, *changes: ScheduleChange) -> np.ndarray:
         """Return when each moment is after changes, in ns."""
         return self._times_after(self._recorded, changes)
 
-    def _times_after(self, base: _Base, changes: "Sequence[ScheduleChange]") -> "NDArray[Any]":
+    def _times_after(self, base: _Base, changes: Sequence[ScheduleChange]) -> np.ndarray:
         """Return the same, from the recording or from a warm run."""
         duration = self._shorter(base, changes)
         lags = self._lags(base, duration, changes)
@@ -167,7 +162,7 @@ class Schedule(Trace):
         order = np.argsort(target, kind="stable")
         return self._times(source[order], target[order], lags[order], base.not_before)
 
-    def saved_in_sequence(self, changes: "Sequence[ScheduleChange]") -> list[int]:
+    def saved_in_sequence(self, changes: Sequence[ScheduleChange]) -> list[int]:
         """Return what each change saves after those before it, in ns.
 
         A change of the preparation saves what it does in the recording, any other what it does in
@@ -191,7 +186,7 @@ class Schedule(Trace):
         """Return what one change saves, in ns."""
         return self.saved_in_sequence([change])[0]
 
-    def orders(self, *reasons: int) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    def orders(self, *reasons: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the constraints between activities for some reasons, such as `BY_EVENT`.
 
         Returns:
@@ -204,13 +199,13 @@ class Schedule(Trace):
         begins[self.moments.begun] = np.arange(len(self.moments.begun))
         return rows, constraints.work[rows], begins[constraints.target[rows]]
 
-    def without(self, rows: "NDArray[Any]") -> ScheduleChange:
+    def without(self, rows: np.ndarray) -> ScheduleChange:
         """Return the change by which some constraints no longer hold."""
         removed = np.zeros(len(self.constraints.lag), bool)
         removed[rows] = True
         return ScheduleChange(without_order=removed)
 
-    def without_work(self, work: "NDArray[Any]") -> ScheduleChange:
+    def without_work(self, work: np.ndarray) -> ScheduleChange:
         """Return the change by which some activities, and the calls that launch them, take no time.
 
         Args:
@@ -224,15 +219,15 @@ class Schedule(Trace):
 
     def _times(
         self,
-        source: "NDArray[Any]",
-        target: "NDArray[Any]",
-        lags: "NDArray[Any]",
-        not_before: "NDArray[Any]",
-    ) -> "NDArray[Any]":
-        times: NDArray[Any] = np.asarray(_core.earliest_times(not_before, source, target, lags))
+        source: np.ndarray,
+        target: np.ndarray,
+        lags: np.ndarray,
+        not_before: np.ndarray,
+    ) -> np.ndarray:
+        times: np.ndarray = np.asarray(_core.earliest_times(not_before, source, target, lags))
         return times
 
-    def _shorter(self, base: _Base, changes: "Sequence[ScheduleChange]") -> "NDArray[Any]":
+    def _shorter(self, base: _Base, changes: Sequence[ScheduleChange]) -> np.ndarray:
         """Return the durations of the activities after some changes."""
         duration, joined = base.duration, np.zeros(len(self.duration), bool)
         for change in changes:
@@ -245,8 +240,8 @@ class Schedule(Trace):
         return duration
 
     def _lags(
-        self, base: _Base, duration: "NDArray[Any]", changes: "Sequence[ScheduleChange]"
-    ) -> "NDArray[Any]":
+        self, base: _Base, duration: np.ndarray, changes: Sequence[ScheduleChange]
+    ) -> np.ndarray:
         """Return the lags of the constraints after some changes."""
         constraints: Constraints = self.constraints
         lags, of_calls = base.lags.copy(), constraints.call
@@ -277,36 +272,36 @@ class Schedule(Trace):
         return lags
 
     @cached_property
-    def _gaps(self) -> "NDArray[Any]":
+    def _gaps(self) -> np.ndarray:
         """The constraints that are the time between the calls of a thread."""
         return np.flatnonzero(self.constraints.work == GAP)
 
     @cached_property
-    def _own(self) -> "NDArray[Any]":
+    def _own(self) -> np.ndarray:
         """The constraints that are the own duration of calls."""
         return np.flatnonzero(self.constraints.work == OWN)
 
     @cached_property
-    def _of_work(self) -> "NDArray[Any]":
+    def _of_work(self) -> np.ndarray:
         """The constraints with the duration of an activity in them."""
         return np.flatnonzero(self.constraints.work >= 0)
 
     @cached_property
-    def _works(self) -> "NDArray[Any]":
+    def _works(self) -> np.ndarray:
         """The activities of these."""
-        works: NDArray[Any] = self.constraints.work[self._of_work]
+        works: np.ndarray = self.constraints.work[self._of_work]
         return works
 
     @cached_property
-    def _waits(self) -> "NDArray[Any]":
+    def _waits(self) -> np.ndarray:
         """The constraints that are activities which a call waits for."""
-        rows: NDArray[Any] = self._of_work[self.constraints.call[self._of_work] >= 0]
+        rows: np.ndarray = self._of_work[self.constraints.call[self._of_work] >= 0]
         return rows
 
     @cached_property
-    def _on_stream(self) -> "NDArray[Any]":
+    def _on_stream(self) -> np.ndarray:
         """The constraints that are activities before others of their stream."""
-        rows: NDArray[Any] = self._of_work[self.constraints.call[self._of_work] == BY_STREAM]
+        rows: np.ndarray = self._of_work[self.constraints.call[self._of_work] == BY_STREAM]
         return rows
 
     @cached_property
@@ -328,7 +323,7 @@ class Schedule(Trace):
         not_before = np.where(self.not_before == NEVER, NEVER, times)
         return _Base(lags, duration, not_before, self._last(times, duration))
 
-    def _last(self, times: Any, duration: "NDArray[Any]") -> int:
+    def _last(self, times: Any, duration: np.ndarray) -> int:
         ends = times[self.moments.begun] + duration
         returned = times[self.moments.end]
         return max(int(ends.max(initial=0)), int(returned.max(initial=0)))

@@ -1,9 +1,10 @@
 """The calls and the GPU work of a recording, in columns."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.advice.evidence import Evidence
 from gpuviz.advice.rule import LEAST_SHARE
@@ -17,14 +18,9 @@ from gpuviz.analysis.turns import taking_turns
 from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.data.once import Once
-    from gpuviz.data.recording_data import RecordingData
 
 KINDS = DICTIONARIES["activities", "kind"]
 KERNEL, COPY = KINDS.index("kernel"), KINDS.index("memcpy")
@@ -64,7 +60,7 @@ class Trace:
             `gpuviz.analysis.handovers`. That of most calls is 0.
     """
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: RecordingData) -> None:
         tables = recording.tables
         self.recording = recording
         self.computed: dict[Once[Any, Any], Any] = {}
@@ -110,11 +106,11 @@ class Trace:
         self._groups = _by_calls(groups, threads)
         self.thread = self.group_of(threads)
 
-    def group_of(self, threads: "NDArray[Any]") -> "NDArray[Any]":
+    def group_of(self, threads: np.ndarray) -> np.ndarray:
         """Return the number of each thread, as in `thread`; 0 of those without calls."""
         ids, places = np.unique(threads, return_inverse=True)
         groups = [self._groups.get(each, 0) for each in ids.tolist()]
-        numbers: NDArray[Any] = np.array(groups, np.int64)[places.ravel()]
+        numbers: np.ndarray = np.array(groups, np.int64)[places.ravel()]
         return numbers
 
     @cached_property
@@ -145,13 +141,13 @@ class Trace:
         return self.covered_ns - max((each.idle_left_out_ns for each in states), default=0)
 
     @cached_property
-    def lines(self) -> "NDArray[Any]":
+    def lines(self) -> np.ndarray:
         """For each activity, a number that is equal for the same line of the program."""
         stacks = stacks_of(self.recording.tables, self.call)
         return CallSites(self.recording, stacks).numbers("line")
 
     @cached_property
-    def call_kinds(self) -> "NDArray[Any]":
+    def call_kinds(self) -> np.ndarray:
         """The `CallKind` of each call."""
         return call_kinds(self.recording.tables)
 
@@ -169,15 +165,15 @@ class Trace:
         waits = np.append(waiting, False)[self.call[copies]]
         return not waits.all() or bool((memories == _MEMORIES.index("managed")).any())
 
-    def launch_begin(self) -> "NDArray[Any]":
+    def launch_begin(self) -> np.ndarray:
         """Return when the call that launched each activity began; undefined without a call."""
         return self.called[self.call] if len(self.called) else self.begin
 
-    def launch_end(self) -> "NDArray[Any]":
+    def launch_end(self) -> np.ndarray:
         """Return when the call that launched each activity returned; undefined without a call."""
         return self.returned[self.call] if len(self.returned) else self.begin
 
-    def fit(self, first: "NDArray[Any]", second: "NDArray[Any]") -> "NDArray[Any]":
+    def fit(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return whether two kernels have one multiprocessor for each block; False if unknown."""
         blocks = self.blocks[first] + self.blocks[second]
         most = np.zeros(len(blocks), np.int64)
@@ -185,10 +181,10 @@ class Trace:
             most[self.device[first] == device] = multiprocessors
         kernels = (self.kind[first] == KERNEL) & (self.kind[second] == KERNEL)
         known = (self.blocks[first] > 0) & (self.blocks[second] > 0)
-        fit: NDArray[Any] = kernels & known & (blocks <= most)
+        fit: np.ndarray = kernels & known & (blocks <= most)
         return fit
 
-    def evidence(self, work: "NDArray[Any]") -> Evidence:
+    def evidence(self, work: np.ndarray) -> Evidence:
         """Return the longest of some activities, and the time from the first to the last."""
         longest = work[np.argsort(-self.duration[work], kind="stable")[:MOST_SHOWN]]
         rows = tuple(np.sort(self.rows[longest]).tolist())
@@ -197,7 +193,7 @@ class Trace:
         )
 
 
-def _by_calls(groups: dict[int, int], threads: "NDArray[Any]") -> dict[int, int]:
+def _by_calls(groups: dict[int, int], threads: np.ndarray) -> dict[int, int]:
     """Return the group of each thread, numbered anew without gaps: the one of most calls is 0."""
     ids, places = np.unique(threads, return_inverse=True)
     of_call = np.array([groups[each] for each in ids.tolist()], np.int64)[places.ravel()]
@@ -207,11 +203,11 @@ def _by_calls(groups: dict[int, int], threads: "NDArray[Any]") -> dict[int, int]
     return {thread: numbers[group] for thread, group in groups.items()}
 
 
-def blocks_of(table: "pa.Table", launches: "NDArray[Any]") -> "NDArray[Any]":
+def blocks_of(table: pa.Table, launches: np.ndarray) -> np.ndarray:
     """Return the number of blocks of each id of ``launch_configurations``; 0 if unknown."""
     ids = plain(table["id"])
     x, y, z = (plain(table[f"grid_{axis}"]).astype(np.int64) for axis in "xyz")
     grids = np.minimum(np.minimum(x * y, _MOST_BLOCKS) * z, _MOST_BLOCKS)
     found = first_rows(ids, launches)
-    blocks: NDArray[Any] = np.append(grids, 0)[found]
+    blocks: np.ndarray = np.append(grids, 0)[found]
     return blocks

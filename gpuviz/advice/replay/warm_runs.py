@@ -1,21 +1,14 @@
 """What a recording is in a warm run, without what the host prepares once."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
-from gpuviz.advice.replay.constraints import GAP, LAUNCHED, NESTED, OWN
+from gpuviz.advice.replay.constraints import GAP, LAUNCHED, NESTED, OWN, Constraints
+from gpuviz.advice.replay.trace import Trace
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.preparation import PREPARATIONS, preparations
 from gpuviz.analysis.repeated_compilations import times_of_repeated_compilations
 from gpuviz.analysis.repeated_loads import times_of_repeated_loads
 from gpuviz.data.columns import distinct, plain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.constraints import Constraints
-    from gpuviz.advice.replay.trace import Trace
 
 _COMPILATION = PREPARATIONS.index("compilation")
 
@@ -32,7 +25,7 @@ class Preparation:
         spans: When each thread with calls prepared, by its number in ``trace.thread``.
     """
 
-    def __init__(self, trace: "Trace") -> None:
+    def __init__(self, trace: Trace) -> None:
         self._trace, recording = trace, trace.recording
         self.spans: dict[int, Intervals] = {}
         self._compiling: dict[int, Intervals] = {}
@@ -47,7 +40,7 @@ class Preparation:
                 if spans.length and kind == _COMPILATION:
                     _add(self._compiling, number, spans)
 
-    def without(self, constraints: "Constraints", times: "NDArray[Any]") -> "NDArray[Any]":
+    def without(self, constraints: Constraints, times: np.ndarray) -> np.ndarray:
         """Return the lags of constraints in a warm run, in ns.
 
         The host compiles nothing, loads no code, and its first launch of a kernel takes as long as
@@ -70,7 +63,7 @@ class Preparation:
             lag[own] = np.maximum(lag[own] - less, self._usual(constraints, own))
         return lag
 
-    def is_for_it(self) -> "NDArray[Any]":
+    def is_for_it(self) -> np.ndarray:
         """Return which activities the host launched to compile, as XLA does to try kernels."""
         trace = self._trace
         found = np.zeros(len(trace.call), bool)
@@ -82,7 +75,7 @@ class Preparation:
             found[launched[is_inside & (trace.thread[calls] == thread)]] = True
         return found
 
-    def _usual(self, constraints: "Constraints", rows: "NDArray[Any]") -> "NDArray[Any]":
+    def _usual(self, constraints: Constraints, rows: np.ndarray) -> np.ndarray:
         """Return the least that constraints keep of their lags, in ns: what a launch takes."""
         trace = self._trace
         launches = np.zeros(len(trace.called), bool)
@@ -93,7 +86,7 @@ class Preparation:
             if len(usual):
                 is_kind = (constraints.work[rows] == kind) & launches[constraints.call[rows]]
                 kept[is_kind] = int(np.median(usual))
-        least: NDArray[Any] = np.minimum(constraints.lag[rows], kept)
+        least: np.ndarray = np.minimum(constraints.lag[rows], kept)
         return least
 
 

@@ -1,24 +1,17 @@
 """The activities that have to end before others begin."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from gpuviz.advice.replay.trace import COPY, KINDS
+from gpuviz.advice.replay.launch_order import LaunchOrder
+from gpuviz.advice.replay.trace import COPY, KINDS, Trace
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.launch_order import LaunchOrder
-    from gpuviz.advice.replay.trace import Trace
-
-    # Activities, and what comes after each of them.
-    _Pairs = Iterator[tuple[NDArray[Any], NDArray[Any]]]
+# Activities, and what comes after each of them.
+_Pairs = Iterator[tuple[np.ndarray, np.ndarray]]
 
 _STREAMS = DICTIONARIES["streams", "kind"]
 # Why one activity came after another.
@@ -33,11 +26,11 @@ class WorkOrders:
         order: The order of their launches.
     """
 
-    def __init__(self, trace: "Trace", order: "LaunchOrder") -> None:
+    def __init__(self, trace: Trace, order: LaunchOrder) -> None:
         self._trace, self._order = trace, order
         self._recording = trace.recording
 
-    def pairs(self) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+    def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return activities, those that come after each of them, and why."""
         orders = (
             (BY_STREAM, self._before_on_stream),
@@ -50,13 +43,13 @@ class WorkOrders:
         before, after, order = (np.concatenate(each) for each in zip(*pairs, strict=True))
         return before, after, order
 
-    def _before_on_stream(self) -> "_Pairs":
+    def _before_on_stream(self) -> _Pairs:
         trace = self._trace
         before, after = self._order.activities[:-1], self._order.activities[1:]
         same = (trace.stream[before] == trace.stream[after]) & (trace.stream[after] != 0)
         yield before[same], after[same]
 
-    def _before_on_engine(self) -> "_Pairs":
+    def _before_on_engine(self) -> _Pairs:
         """Yield activities of which the device did one after the other, unless both would fit."""
         trace = self._trace
         activities = self._recording.tables["activities"]
@@ -73,7 +66,7 @@ class WorkOrders:
         alone = ~trace.fit(before, after)
         yield before[alone], after[alone]
 
-    def _before_in_graph(self) -> "_Pairs":
+    def _before_in_graph(self) -> _Pairs:
         """Yield launches of a graph on several streams, of which CUDA runs one at a time."""
         trace = self._trace
         graphs = plain(self._recording.tables["activities"]["graph"])[trace.rows]
@@ -89,7 +82,7 @@ class WorkOrders:
         apart &= trace.end[before] <= trace.begin[after]
         yield before[apart], after[apart]
 
-    def _before_events(self) -> "_Pairs":
+    def _before_events(self) -> _Pairs:
         waits = derived(self._recording)["stream_waits"]
         table = self._recording.tables["synchronizations"]
         launched = plain(table["correlation"])
@@ -99,7 +92,7 @@ class WorkOrders:
         after, there = self._order.first_after(streams, calls)
         yield before[there], after
 
-    def _before_on_default_streams(self) -> "_Pairs":
+    def _before_on_default_streams(self) -> _Pairs:
         """Yield what the legacy default stream and blocking streams wait for."""
         streams = self._recording.tables["streams"]
         kinds, ids = codes(streams["kind"], _STREAMS), plain(streams["id"])
@@ -114,7 +107,7 @@ class WorkOrders:
                     yield self._before_on(one, other)
                     yield self._before_on(other, one)
 
-    def _before_on(self, stream: int, other: int) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def _before_on(self, stream: int, other: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the last activity of another stream before each activity of a stream."""
         trace = self._trace
         after = np.flatnonzero((trace.stream == stream) & (trace.launch != 0))

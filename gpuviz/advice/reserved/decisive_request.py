@@ -1,7 +1,7 @@
 """The request that shows why an allocator has reserved so much memory."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,13 +10,9 @@ from gpuviz.advice.host_lines import line_of
 from gpuviz.analysis.fragmentation import Fragmentation, fragmentation_of
 from gpuviz.analysis.initial_state import initial_state
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS
 from gpuviz.quantities import format_bytes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 # Events by which an allocator reserves memory.
 GROWING = ("segment_alloc", "segment_map")
@@ -37,7 +33,7 @@ class DecisiveRequest:
         row: The same.
     """
 
-    def __init__(self, recording: "RecordingData", device: int, row: int) -> None:
+    def __init__(self, recording: RecordingData, device: int, row: int) -> None:
         self._recording, self._device, self.row = recording, device, row
 
     @cached_property
@@ -83,7 +79,7 @@ class DecisiveRequest:
         return row
 
 
-def growing_request(recording: "RecordingData", device: int, until: int) -> int:
+def growing_request(recording: RecordingData, device: int, until: int) -> int:
     """Return the row of the request that grew the reserved memory most, until some request.
 
     What was free already when memory was reserved is what a better fit would save. If nothing grew
@@ -108,14 +104,14 @@ def growing_request(recording: "RecordingData", device: int, until: int) -> int:
     return int(after[0]) if len(after) else until
 
 
-def memory_before(recording: "RecordingData", device: int, row: int) -> Fragmentation:
+def memory_before(recording: RecordingData, device: int, row: int) -> Fragmentation:
     """Return what was reserved on a device before an event."""
     state, first = initial_state(recording), recording.manifest.initial_events
     state.apply(recording.memory_columns, first, max(row, first))
     return fragmentation_of(state, device)
 
 
-def _free_before(recording: "RecordingData", device: int) -> "NDArray[Any]":
+def _free_before(recording: RecordingData, device: int) -> np.ndarray:
     """Return the bytes that were reserved but not in use before each event."""
     actions = _actions(recording)
     size = plain(recording.tables["memory_events"]["size"])
@@ -126,14 +122,14 @@ def _free_before(recording: "RecordingData", device: int) -> "NDArray[Any]":
     allocated = actions == ACTIONS.index("alloc")
     change[allocated] = -size[allocated]
     change[~_are_of(recording, device)] = 0
-    free: NDArray[Any] = np.cumsum(change) - change
+    free: np.ndarray = np.cumsum(change) - change
     return free
 
 
-def _actions(recording: "RecordingData") -> "NDArray[Any]":
+def _actions(recording: RecordingData) -> np.ndarray:
     return codes(recording.tables["memory_events"]["action"], ACTIONS)
 
 
-def _are_of(recording: "RecordingData", device: int) -> "NDArray[Any]":
-    there: NDArray[Any] = plain(recording.tables["memory_events"]["device"]) == device
+def _are_of(recording: RecordingData, device: int) -> np.ndarray:
+    there: np.ndarray = plain(recording.tables["memory_events"]["device"]) == device
     return there

@@ -3,20 +3,15 @@
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.analysis.launches import calls_of, stacks_of
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.call_stacks import Frame
-    from gpuviz.data.recording_data import RecordingData
 
 _OPERATIONS = DICTIONARIES["memory_operations", "operation"]
 _MEMORIES = DICTIONARIES["memory_operations", "memory"]
@@ -36,12 +31,12 @@ class ReleasedPools:
     """
 
     times: int
-    made: "NDArray[Any]"
-    released: "NDArray[Any]"
+    made: np.ndarray
+    released: np.ndarray
     kept_bytes: int
 
 
-def released_pools(recording: "RecordingData", device: int) -> ReleasedPools:
+def released_pools(recording: RecordingData, device: int) -> ReleasedPools:
     """Return what the pools of a program on a device need not have given back to the driver.
 
     A pool that keeps its blocks needs no call of the driver for as many bytes as a block that it
@@ -89,7 +84,7 @@ def released_pools(recording: "RecordingData", device: int) -> ReleasedPools:
     return ReleasedPools(len(groups), np.array(made, np.int64), np.array(released, np.int64), most)
 
 
-def _streams(recording: "RecordingData", calls: "NDArray[Any]") -> "NDArray[Any]":
+def _streams(recording: RecordingData, calls: np.ndarray) -> np.ndarray:
     """Return the stream of the first work that a thread launches after each of its calls, or -1."""
     tables = recording.tables
     time, thread = (plain(tables["api_calls"][name]) for name in ("time", "thread"))
@@ -106,9 +101,7 @@ def _streams(recording: "RecordingData", calls: "NDArray[Any]") -> "NDArray[Any]
     return found
 
 
-def _partners(
-    address: "NDArray[Any]", is_new: "NDArray[Any]", is_given_back: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _partners(address: np.ndarray, is_new: np.ndarray, is_given_back: np.ndarray) -> np.ndarray:
     """Return the release of each allocation, and that of each release; -1 if not given back."""
     partner = np.full(len(address), -1)
     live: dict[int, int] = {}
@@ -120,14 +113,14 @@ def _partners(
     return partner
 
 
-def _are_given_back(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
+def _are_given_back(recording: RecordingData, stacks: np.ndarray) -> np.ndarray:
     """Return whether a line of the program calls `free_all_blocks` itself, by its call stack."""
     numbers, first = np.unique(stacks, return_inverse=True)
     frames = (recording.call_stacks.frames(stack)[:1] for stack in numbers.tolist())
     found = np.array([any(_is_release(each) for each in inner) for inner in frames], bool)
-    given_back: NDArray[Any] = found[first.ravel()]
+    given_back: np.ndarray = found[first.ravel()]
     return given_back
 
 
-def _is_release(frame: "Frame") -> bool:
+def _is_release(frame: Frame) -> bool:
     return not frame.is_installed and bool(_RELEASE.search(frame.source))

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,13 +20,9 @@ from gpuviz.analysis.statistics import statistics
 from gpuviz.analysis.torch_alone import by_torch_alone
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.manifest import TORCH_ALLOCATOR
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS
 from gpuviz.quantities import format_bytes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _CUPY_POOL = "cupy.cuda.memory.MemoryPool"
 # What saves a smaller share of the reserved bytes is not worth another allocator or structure.
@@ -66,7 +61,7 @@ class ReservedMemory:
         own: The settings of the recorded allocator, or ``cupy``; None if it cannot be replayed.
     """
 
-    def __init__(self, recording: "RecordingData", device: int) -> None:
+    def __init__(self, recording: RecordingData, device: int) -> None:
         self.recording, self.device = by_torch_alone(recording), device
         self._known: dict[tuple[str, Change], Outcome] = {}
         self._shared: SharedOperations = {}
@@ -134,7 +129,7 @@ class ReservedMemory:
         return is_much and self.peak >= _TIMES_USED * requested
 
     @cached_property
-    def abandoned_streams(self) -> "NDArray[Any]":
+    def abandoned_streams(self) -> np.ndarray:
         """The ids of streams that serve one piece of work each, one after another."""
         return abandoned_streams(self.recording, self.device)
 
@@ -258,16 +253,16 @@ class ReservedMemory:
         return parsed(self.recording, self.own).segment_size(size)
 
     @cached_property
-    def _actions(self) -> "NDArray[Any]":
+    def _actions(self) -> np.ndarray:
         return codes(self.recording.tables["memory_events"]["action"], ACTIONS)
 
     @cached_property
-    def _of_device(self) -> "NDArray[Any]":
-        there: NDArray[Any] = plain(self.recording.tables["memory_events"]["device"]) == self.device
+    def _of_device(self) -> np.ndarray:
+        there: np.ndarray = plain(self.recording.tables["memory_events"]["device"]) == self.device
         return there
 
 
-def reserved_memory(recording: "RecordingData", least_bytes: int = 0) -> "list[ReservedMemory]":
+def reserved_memory(recording: RecordingData, least_bytes: int = 0) -> list[ReservedMemory]:
     """Return the devices whose reserved memory matters, or is wasted, and can be predicted.
 
     Args:

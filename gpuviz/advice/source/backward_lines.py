@@ -1,19 +1,13 @@
 """The lines of a program that run backward passes."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.analysis.grouping import numbered
+from gpuviz.analysis.touches import Touches
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.touches import Touches
-    from gpuviz.data.call_stacks import Frame
-    from gpuviz.data.recording_data import RecordingData
 
 _MODES = DICTIONARIES["launch_blocks", "mode"]
 _READ, _WRITE = map(_MODES.index, ("read", "write"))
@@ -29,23 +23,23 @@ class BackwardLines:
     a number of its own.
     """
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: RecordingData) -> None:
         self._stacks = recording.call_stacks
         self._known: dict[tuple[str, Frame | None], int] = {}
         self._of_stack: dict[int, int] = {}
 
-    def of_stacks(self, stacks: "NDArray[Any]") -> "NDArray[Any]":
+    def of_stacks(self, stacks: np.ndarray) -> np.ndarray:
         """Return the number of the line whose backward pass each call stack is in."""
         numbers, first = numbered(stacks)
         lines = [self._of(stack) for stack in stacks[first].tolist()]
-        found: NDArray[Any] = np.array(lines, np.int64)[numbers]
+        found: np.ndarray = np.array(lines, np.int64)[numbers]
         return found
 
     def called(self, line: int) -> str:
         """Return whether a line calls ``backward`` or ``grad``; empty of no backward pass."""
         return list(self._known)[line][0]
 
-    def frame(self, line: int) -> "Frame | None":
+    def frame(self, line: int) -> Frame | None:
         """Return a line by its number; None if it is unknown."""
         return list(self._known)[line][1]
 
@@ -63,8 +57,8 @@ class BackwardLines:
 
 
 def compute_from_others(
-    recording: "RecordingData", used: "Touches", is_workspace: "NDArray[Any]"
-) -> "NDArray[Any]":
+    recording: RecordingData, used: Touches, is_workspace: np.ndarray
+) -> np.ndarray:
     """Return which uses compute something else from what a backward pass made before.
 
     The pass of another line, or of the same one, begins with such gradients, or goes on from those
@@ -88,16 +82,16 @@ def compute_from_others(
     pairs = np.stack([used.call, used.block])
     number = np.unique(pairs, axis=1, return_inverse=True)[1].ravel()
     of_block = np.bincount(number, may_write)
-    found: NDArray[Any] = is_read & (used.mode != _WRITE)
+    found: np.ndarray = is_read & (used.mode != _WRITE)
     found &= of_call[used.call] > of_block[number]
     return found
 
 
-def _runs_backward(frame: "Frame") -> bool:
+def _runs_backward(frame: Frame) -> bool:
     return frame.filename.endswith(_AUTOGRAD) and frame.name in (BACKWARD_CALL, GRAD_CALL)
 
 
-def has_reentrant_checkpoints(recording: "RecordingData") -> bool:
+def has_reentrant_checkpoints(recording: RecordingData) -> bool:
     """Return whether reentrant checkpoints run, which need an input that requires a gradient.
 
     Libraries let the output of frozen embeddings require one for that.

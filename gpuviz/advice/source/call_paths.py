@@ -1,19 +1,15 @@
 """Places of calls in the functions of the program: which follow each other without a loop."""
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import plain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.call_stacks import Frame
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 # How two calls lie to each other: neither of the others, on a later line of the function that both
 # were made in or below, in one statement of it, and both on the same line without a call between.
@@ -43,25 +39,23 @@ class CallPaths:
         calls: Rows of ``api_calls``.
     """
 
-    def __init__(self, recording: "RecordingData", calls: "NDArray[Any]") -> None:
+    def __init__(self, recording: RecordingData, calls: np.ndarray) -> None:
         self._recording, self._calls = recording, calls
         self._stacks = stacks_of(recording.tables, calls)
         self._statements = _Statements(recording)
         self._paths: dict[int, tuple[_Step, ...]] = {}
         self._functions: dict[tuple[str, ...], int] = {}
 
-    def lines(self) -> "NDArray[Any]":
+    def lines(self) -> np.ndarray:
         """Return a number for each call, equal for those of the same line of a function."""
         distinct, place = np.unique(self._stacks, return_inverse=True)
         numbers: dict[tuple[_Step, ...], int] = {}
         steps = (self._path(stack)[-1:] for stack in distinct.tolist())
         found = np.array([numbers.setdefault(each, len(numbers)) for each in steps], np.int64)
-        of_call: NDArray[Any] = found[place]
+        of_call: np.ndarray = found[place]
         return of_call
 
-    def lie(
-        self, source: "NDArray[Any]", target: "NDArray[Any]"
-    ) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def lie(self, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return of which pairs of calls one line makes both itself, and which follow each other.
 
         Those of other lines follow each other in one execution of the innermost function that both
@@ -72,7 +66,7 @@ class CallPaths:
             target: Indices of the calls that use what these make.
         """
         relation, level = self._relations(source, target)
-        follows: NDArray[Any] = relation == _LATER
+        follows: np.ndarray = relation == _LATER
         in_statement = (relation == _STATEMENT) | (relation == _SAME_LINE)
         for each in np.unique(level[in_statement]).tolist():
             rows = np.flatnonzero(in_statement & (level == each))
@@ -80,9 +74,7 @@ class CallPaths:
             follows[rows] = (run[source[rows]] >= 0) & (run[source[rows]] == run[target[rows]])
         return relation == _SAME_LINE, follows
 
-    def _relations(
-        self, source: "NDArray[Any]", target: "NDArray[Any]"
-    ) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def _relations(self, source: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return how the calls of each pair lie to each other, and in which step of their paths."""
         before, after = self._stacks[source], self._stacks[target]
         rows, first = numbered(before, after)
@@ -102,7 +94,7 @@ class CallPaths:
             self._paths[stack] = tuple(steps)
         return self._paths[stack]
 
-    def _runs(self, level: int) -> "NDArray[Any]":
+    def _runs(self, level: int) -> np.ndarray:
         """Return numbers of the executions of a statement that each call is part of.
 
         Of the statement in one step of the paths; -1 if it may be executed several times in a row,
@@ -131,7 +123,7 @@ class CallPaths:
         most = operations_of(self._recording, self._stacks[first])
         pairs, count = np.unique(np.stack([runs, of_call]), axis=1, return_counts=True)
         repeated = np.unique(pairs[0, count > most[pairs[1]]])
-        found: NDArray[Any] = np.where(np.isin(runs, repeated), -1, runs)
+        found: np.ndarray = np.where(np.isin(runs, repeated), -1, runs)
         return found
 
     def _prefix(self, stack: int, level: int) -> object:
@@ -142,7 +134,7 @@ class CallPaths:
         return path[:level], path[level].function, path[level].statement
 
 
-def operations_of(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
+def operations_of(recording: RecordingData, stacks: np.ndarray) -> np.ndarray:
     """Return how many operators and calls the text of the line of each call stack has."""
     call_site = recording.call_stacks.call_site
     sources = (call_site(stack)[1] for stack in stacks.tolist())
@@ -167,7 +159,7 @@ def _relation(source: tuple[_Step, ...], target: tuple[_Step, ...]) -> tuple[int
 class _Statements:
     """The statements of the lines around which a recording has the program's text."""
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: RecordingData) -> None:
         names = ("filename", "cell", "name", "line", "context", "context_line")
         columns = [recording.tables["frames"][name].to_pylist() for name in names]
         self._texts = {
@@ -176,7 +168,7 @@ class _Statements:
             if context
         }
 
-    def first_line(self, frame: "Frame") -> int:
+    def first_line(self, frame: Frame) -> int:
         """Return the first line of the statement that a frame's line is part of, if it is known."""
         key = (frame.filename, frame.cell, frame.name, frame.line)
         context, first = self._texts.get(key, ("", frame.line))

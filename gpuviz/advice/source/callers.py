@@ -3,17 +3,12 @@
 import re
 from dataclasses import dataclass
 from itertools import dropwhile, pairwise
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.analysis.grouping import numbered
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.call_stacks import Frame
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.call_stacks import Frame
+from gpuviz.data.recording_data import RecordingData
 
 # A function with fewer callers is no helper.
 _LEAST_CALLERS = 2
@@ -54,9 +49,7 @@ class Callers:
         used: The call stack of the last use of each block; 0 without one.
     """
 
-    def __init__(
-        self, recording: "RecordingData", allocated: "NDArray[Any]", used: "NDArray[Any]"
-    ) -> None:
+    def __init__(self, recording: RecordingData, allocated: np.ndarray, used: np.ndarray) -> None:
         self._stacks = recording.call_stacks
         self._number, first = numbered(allocated, used)
         self._allocated: list[int] = allocated[first].tolist()
@@ -65,11 +58,11 @@ class Callers:
         self._frames = list(map(self._frame, self._allocated, self._used))
 
     @property
-    def numbers(self) -> "NDArray[Any]":
+    def numbers(self) -> np.ndarray:
         """A number for each block, equal for the same line."""
         sites: dict[str, int] = {}
         of_pairs = [sites.setdefault(_site(frame), len(sites)) for frame in self._frames]
-        numbers: NDArray[Any] = np.array(of_pairs, np.int64)[self._number]
+        numbers: np.ndarray = np.array(of_pairs, np.int64)[self._number]
         return numbers
 
     def line(self, block: int) -> tuple[str, str] | None:
@@ -114,9 +107,7 @@ class Callers:
                     return user.site, user.source
         return self._stacks.call_site(stack)
 
-    def returned_to(
-        self, blocks: "NDArray[Any]", used: "NDArray[Any]", later: int
-    ) -> "Returned | None":
+    def returned_to(self, blocks: np.ndarray, used: np.ndarray, later: int) -> Returned | None:
         """Return where functions returned blocks to after their last use.
 
         None unless all of them were returned to one line.
@@ -132,8 +123,8 @@ class Callers:
         return lines.pop() if len(lines) == 1 else None
 
     def _returned_to(
-        self, number: int, used: int, running: "set[tuple[str, str]]"
-    ) -> "Returned | None":
+        self, number: int, used: int, running: set[tuple[str, str]]
+    ) -> Returned | None:
         frame, users = self._frames[number], map(_function, self._stacks.user_frames(used))
         if frame is None or _function(frame) in running or _function(frame) not in users:
             return None
@@ -148,7 +139,7 @@ class Callers:
             None,
         )
 
-    def _called_from(self, stacks: list[int]) -> "dict[tuple[str, str], set[str]]":
+    def _called_from(self, stacks: list[int]) -> dict[tuple[str, str], set[str]]:
         """Return the lines that call each function of the program that allocates."""
         found: dict[tuple[str, str], set[str]] = {}
         for stack in stacks:
@@ -157,7 +148,7 @@ class Callers:
                 found.setdefault(_function(inner), set()).add(outer.site)
         return found
 
-    def _frame(self, allocated: int, used: int) -> "Frame | None":
+    def _frame(self, allocated: int, used: int) -> Frame | None:
         own = self._stacks.user_frames(allocated)
         if not own:
             return self._stacks.user_frame(allocated)
@@ -171,8 +162,8 @@ class Callers:
 
 
 def _in_the_call_of(
-    makers: "tuple[Frame, ...]", place: int, users: "tuple[Frame, ...]"
-) -> "Frame | None":
+    makers: tuple[Frame, ...], place: int, users: tuple[Frame, ...]
+) -> Frame | None:
     """Return the frame of one of some calls in another call stack; None if it is not there.
 
     A function that calls itself is in the stack more than once, equally far from the outermost.
@@ -185,9 +176,9 @@ def _in_the_call_of(
     return found[0] if found else None
 
 
-def _function(frame: "Frame") -> tuple[str, str]:
+def _function(frame: Frame) -> tuple[str, str]:
     return frame.filename, frame.name
 
 
-def _site(frame: "Frame | None") -> str:
+def _site(frame: Frame | None) -> str:
     return "" if frame is None else frame.site

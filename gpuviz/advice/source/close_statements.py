@@ -1,21 +1,18 @@
 """Statements of the program around a line, as far as their text shows."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import plain
 from gpuviz.data.implied_columns import OWN, assigned_names
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.data.call_stacks import Frame
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 _YIELD = re.compile(r"(?:\w+\s*=\s*)?yield\b(.*)")
 # Lines before and after a line that are close to it, if they belong to a long function.
@@ -128,7 +125,7 @@ class CloseStatements:
                 return ()
         return ()
 
-    def _blocks_around(self, keyword: str) -> "Iterator[Statement]":
+    def _blocks_around(self, keyword: str) -> Iterator[Statement]:
         """Yield the heads of certain blocks of the same function around the line, innermost first.
 
         That is the line itself if it is one.
@@ -149,7 +146,7 @@ class CloseStatements:
         found = (_YIELD.match(each.text) for each in self.statements)
         return any(names & set(re.findall(r"\w+", each[1])) for each in found if each)
 
-    def _outside_of_functions(self) -> "Iterator[Statement]":
+    def _outside_of_functions(self) -> Iterator[Statement]:
         within: int | None = None
         for each in self.statements:
             if within is not None and each.indentation > within:
@@ -169,7 +166,7 @@ class CloseStatements:
         return -1
 
 
-def close_statements(frame: "dict[str, Any]") -> CloseStatements:
+def close_statements(frame: dict[str, Any]) -> CloseStatements:
     """Return the statements around the line of a frame; the line alone if others are unknown."""
     place = frame["line"] - frame["context_line"]
     lines = frame["context"].split("\n")
@@ -190,7 +187,7 @@ def close_statements(frame: "dict[str, Any]") -> CloseStatements:
     return CloseStatements(tuple(statements), own)
 
 
-def statements_around(recording: "RecordingData", line: "Frame") -> CloseStatements:
+def statements_around(recording: RecordingData, line: Frame) -> CloseStatements:
     """Return the statements around a line of the program; none around one of other code."""
     frames = recording.tables["frames"]
     for row in np.flatnonzero(plain(frames["line"]) == line.line).tolist():
@@ -209,7 +206,7 @@ def _quote(lines: list[str], begins_in: str) -> str:
     return quote
 
 
-def _joined(lines: list[str], begins_in: str) -> "Iterator[tuple[int, str]]":
+def _joined(lines: list[str], begins_in: str) -> Iterator[tuple[int, str]]:
     """Yield the number of the first line and the text of each statement.
 
     Without most of the text of strings that go on in further lines, such as the source of a kernel.

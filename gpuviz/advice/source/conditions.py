@@ -3,10 +3,11 @@
 import ast
 import re
 from bisect import bisect
+from collections.abc import Container, Iterable, Iterator
 from itertools import chain, pairwise, starmap, takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpuviz.advice.source.close_statements import CloseStatements, close_statements
+from gpuviz.advice.source.close_statements import CloseStatements, Statement, close_statements
 from gpuviz.advice.source.named_values import (
     any_of,
     assigned,
@@ -23,13 +24,8 @@ from gpuviz.analysis.launches import calls_of, stacks_of
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.implied_columns import OWN
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
-
-    from gpuviz.advice.source.close_statements import Statement
-    from gpuviz.data.recording_data import RecordingData
 
 _RETURN = re.compile(r"(?:return|(?:\w+\s*=\s*)?yield)\b(?P<value>.*)")
 _INDEX = re.compile(r"[^#]*?[\w)\]]\[(?P<value>.*)\]")
@@ -62,7 +58,7 @@ _PLAIN = (ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.boolop, ast.unaryop, ast.opera
 _VALUES = (ast.Name, ast.Attribute, ast.Constant, ast.expr_context)
 
 
-def indexes(recording: "RecordingData", stack: int) -> bool:
+def indexes(recording: RecordingData, stack: int) -> bool:
     """Return whether the program chooses elements by what the line of a call stack computes.
 
     The line or a close one has its result, or the name that gets it, within brackets.
@@ -73,18 +69,18 @@ def indexes(recording: "RecordingData", stack: int) -> bool:
     )
 
 
-def statement_text(recording: "RecordingData", stack: int) -> str:
+def statement_text(recording: RecordingData, stack: int) -> str:
     """Return the text of the statement that the line of a call stack belongs to."""
     lines = (each.line for each in _close(recording, stack)[:1])
     return " ".join(chain.from_iterable((each.head, each.text) for each in lines))
 
 
-def is_comprehension(recording: "RecordingData", stack: int) -> bool:
+def is_comprehension(recording: RecordingData, stack: int) -> bool:
     """Return whether the line of a call stack loops in brackets, such as ``[f(x) for x in y]``."""
     return _COMPREHENSION.search(statement_text(recording, stack)) is not None
 
 
-def statements_of_value(recording: "RecordingData", stack: int) -> CloseStatements | None:
+def statements_of_value(recording: RecordingData, stack: int) -> CloseStatements | None:
     """Return the statements around the line that gets what the line of a call stack computes.
 
     That is the line itself, or the one to which functions return the value; None if unknown.
@@ -93,7 +89,7 @@ def statements_of_value(recording: "RecordingData", stack: int) -> CloseStatemen
     return of_value[-1] if of_value else None
 
 
-def decides(recording: "RecordingData", stack: int) -> bool:
+def decides(recording: RecordingData, stack: int) -> bool:
     """Return whether what the line of a call stack computes decides what the program does next.
 
     The line itself branches by it, or it assigns to a name by which a line of the same loop does,
@@ -117,7 +113,7 @@ def decides(recording: "RecordingData", stack: int) -> bool:
     )
 
 
-def feeds(recording: "RecordingData", stack: int, sources: "Container[str]") -> bool:
+def feeds(recording: RecordingData, stack: int, sources: Container[str]) -> bool:
     """Return whether certain lines of the same loop use what the line of a call stack reads.
 
     They use the value or what the program computes from it, as where the host selects by the value
@@ -137,7 +133,7 @@ def feeds(recording: "RecordingData", stack: int, sources: "Container[str]") -> 
     return False
 
 
-def _close(recording: "RecordingData", stack: int) -> list[CloseStatements]:
+def _close(recording: RecordingData, stack: int) -> list[CloseStatements]:
     """Return the statements around each line of a call stack, innermost first."""
     return [close_statements(frame) for frame in _frames(recording, stack)]
 
@@ -147,7 +143,7 @@ def _of_value(close: list[CloseStatements]) -> list[CloseStatements]:
     return close[: len(list(takewhile(_returns, close[:-1]))) + 1]
 
 
-def _is_given_to_a_library(frame: "dict[str, Any]", caller: "dict[str, Any]") -> bool:
+def _is_given_to_a_library(frame: dict[str, Any], caller: dict[str, Any]) -> bool:
     """Return whether a caller passes the function of a frame on, and a library calls it.
 
     The caller may know a lambda, or an object that can be called, by any name.
@@ -172,7 +168,7 @@ def _is_attribute_tested(close: CloseStatements, callers: list[CloseStatements])
     return False
 
 
-def _frames(recording: "RecordingData", stack: int) -> "Iterator[dict[str, Any]]":
+def _frames(recording: RecordingData, stack: int) -> Iterator[dict[str, Any]]:
     """Yield the rows of the program's own frames from the user's frame on, innermost first.
 
     ``is_behind`` says whether a library calls what the one before is in.
@@ -194,8 +190,8 @@ def _frames(recording: "RecordingData", stack: int) -> "Iterator[dict[str, Any]]
 
 
 def _reading(
-    recording: "RecordingData", frame: "dict[str, Any]", close: CloseStatements
-) -> "list[Statement]":
+    recording: RecordingData, frame: dict[str, Any], close: CloseStatements
+) -> list[Statement]:
     """Return the other close statements that copy something to the host themselves."""
     numbers = [each.number for each in close.statements]
     lines = [line for file, line in _lines_that_read(recording) if file == frame["filename"]]
@@ -204,7 +200,7 @@ def _reading(
 
 
 @Once
-def _lines_that_read(recording: "RecordingData") -> frozenset[tuple[str, int]]:
+def _lines_that_read(recording: RecordingData) -> frozenset[tuple[str, int]]:
     """Return the files and numbers of the program's lines that copy something to the host."""
     activities = recording.tables["activities"]
     kinds = DICTIONARIES["activities", "copy_kind"]
@@ -215,7 +211,7 @@ def _lines_that_read(recording: "RecordingData") -> frozenset[tuple[str, int]]:
     return frozenset((each.filename, each.line) for each in chain.from_iterable(frames))
 
 
-def _branches(close: CloseStatements, reading: "Container[Statement]") -> bool:
+def _branches(close: CloseStatements, reading: Container[Statement]) -> bool:
     own, others = close.line, close.of_round
     if _decides_itself(own, close):
         return True
@@ -234,7 +230,7 @@ def _branches(close: CloseStatements, reading: "Container[Statement]") -> bool:
     return bool(names) and any(map(re.compile(any_of(names)).search, _conditions(others)))
 
 
-def _decides_itself(own: "Statement", close: CloseStatements) -> bool:
+def _decides_itself(own: Statement, close: CloseStatements) -> bool:
     """Return whether a statement branches by what it reads, rather than by values of the host."""
     if own.keyword == "for" and READS.search(own.head):
         return True
@@ -278,7 +274,7 @@ def _compares_on_host(compared: ast.Compare, counters: set[str]) -> bool:
     return bool(names) and names <= counters
 
 
-def _of_host(statements: "Iterable[Statement]") -> tuple[set[str], set[str]]:
+def _of_host(statements: Iterable[Statement]) -> tuple[set[str], set[str]]:
     """Return the names that certainly are numbers of the host, and those that are computed."""
     counters, computed = set[str](), set[str]()
     for each in statements:
@@ -328,11 +324,11 @@ def _returns(close: CloseStatements) -> bool:
     return uses(_RETURN, close.of_round, names)
 
 
-def _conditions(statements: "Iterable[Statement]") -> "Iterator[str]":
+def _conditions(statements: Iterable[Statement]) -> Iterator[str]:
     return chain.from_iterable(each.conditions for each in statements)
 
 
-def _element_of(name: str) -> "re.Pattern[str]":
+def _element_of(name: str) -> re.Pattern[str]:
     """Return the pattern of what an object has, also by functions other than its length."""
     word = re.escape(name)
     return re.compile(rf"\b{word}(?:\[|\.\w)|(?<!\blen)[(,]\s*\*?(?:\w+\.)*{word}\b")

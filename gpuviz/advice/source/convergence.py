@@ -1,24 +1,19 @@
 """Values by which a loop only decides whether it goes on, such as that of a solver."""
 
 import re
+from collections.abc import Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
-from gpuviz.advice.source.close_statements import LOOPS
+from gpuviz.advice.source.close_statements import LOOPS, CloseStatements, Statement
 from gpuviz.advice.source.conditions import READS, statements_of_value
 from gpuviz.advice.source.named_values import any_of, assigned_in
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gpuviz.advice.source.close_statements import CloseStatements, Statement
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 _CHANGES = re.compile(r"[^=]*?[-+*/@%&|^]=")
 _ENDS = re.compile(r"(?:break|return|raise)\b")
 
 
-def ends_loop(recording: "RecordingData", stack: int) -> bool:
+def ends_loop(recording: RecordingData, stack: int) -> bool:
     """Return whether what the line of a call stack computes only decides whether its loop goes on.
 
     The line itself is the head of a ``while`` loop, or leaves the loop by what it computes, or
@@ -33,7 +28,7 @@ def ends_loop(recording: "RecordingData", stack: int) -> bool:
     return _only_ends(close)
 
 
-def _only_ends(close: "CloseStatements") -> bool:
+def _only_ends(close: CloseStatements) -> bool:
     """Return whether a line's value only decides whether the loop around it goes on."""
     head, line, of_round = close.of_round[0], close.line, close.of_round
     if line is head and not line.text:
@@ -59,7 +54,7 @@ def _only_ends(close: "CloseStatements") -> bool:
     )
 
 
-def _is_repeated(head: "Statement", statements: "Sequence[Statement]") -> bool:
+def _is_repeated(head: Statement, statements: Sequence[Statement]) -> bool:
     """Return whether a loop is within another one, as the few rounds of a line search are."""
     before = next(place for place, each in enumerate(statements) if each is head)
     least = head.indentation
@@ -73,7 +68,7 @@ def _is_repeated(head: "Statement", statements: "Sequence[Statement]") -> bool:
     return False
 
 
-def _leaves(statement: "Statement", of_round: "Sequence[Statement]") -> bool:
+def _leaves(statement: Statement, of_round: Sequence[Statement]) -> bool:
     """Return whether a statement leaves a loop under a condition, and does nothing else."""
     if statement.keyword != "if":
         return len(statement.parts) == 1 and statement.text.startswith("assert ")

@@ -1,7 +1,7 @@
 """The names of arrays that a statement copies as a whole."""
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from gpuviz.advice.source.parsed_text import (
     is_ellipsis,
@@ -10,9 +10,6 @@ from gpuviz.advice.source.parsed_text import (
     number_in,
     parts_of_index,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _TO_NEW = ("copy", "clone")
 _INTO = ("copy_", "copyto")
@@ -30,7 +27,7 @@ def copied_names(tree: ast.Module) -> list[tuple[str, str]]:
     return [each for statement in tree.body for each in _of_statement(statement)]
 
 
-def _of_statement(statement: ast.stmt) -> "Iterator[tuple[str, str]]":
+def _of_statement(statement: ast.stmt) -> Iterator[tuple[str, str]]:
     assigned = list(_assigned(statement))
     for target, value in assigned:
         whole = _taken_as_whole(target)
@@ -42,7 +39,7 @@ def _of_statement(statement: ast.stmt) -> "Iterator[tuple[str, str]]":
             yield from _of_call(node, names.get(id(node), ""))
 
 
-def _assigned(statement: ast.stmt) -> "Iterator[tuple[ast.expr, ast.expr]]":
+def _assigned(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Yield what is assigned to, and what."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return
@@ -53,7 +50,7 @@ def _assigned(statement: ast.stmt) -> "Iterator[tuple[ast.expr, ast.expr]]":
         yield from zip(target.elts, value.elts, strict=True)
 
 
-def _of_call(call: ast.Call, name: str) -> "Iterator[tuple[str, str]]":
+def _of_call(call: ast.Call, name: str) -> Iterator[tuple[str, str]]:
     called = name_called(call)
     if called in _TO_NEW:
         source = _source(call)

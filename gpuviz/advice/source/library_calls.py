@@ -2,22 +2,17 @@
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.call_stacks import Frame
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 Part = TypeVar("Part")
 
@@ -70,12 +65,12 @@ class EqualWork:
         names: For each, its name, an id of ``strings``.
     """
 
-    stacks: "NDArray[Any]"
-    value: "NDArray[Any]"
-    time: "NDArray[Any]"
-    names: "NDArray[Any]"
+    stacks: np.ndarray
+    value: np.ndarray
+    time: np.ndarray
+    names: np.ndarray
 
-    def rounds(self, rows: "NDArray[Any]") -> _Rounds:
+    def rounds(self, rows: np.ndarray) -> _Rounds:
         """Return the rounds of some of the work."""
         rows = rows[np.lexsort((self.time[rows], self.value[rows]))]
         third = rows[_THIRD:][self.value[rows[_THIRD:]] == self.value[rows[:-_THIRD]]]
@@ -98,7 +93,7 @@ class LibraryCall:
             unknown.
     """
 
-    line: "Frame"
+    line: Frame
     file: str
     name: str
     wrapped: str = field(default="", compare=False)
@@ -126,8 +121,8 @@ class LibraryCall:
 
 
 def unchanged_calls(
-    recording: "RecordingData", same: EqualWork, others: "NDArray[Any]"
-) -> "Mapping[int, LibraryCall]":
+    recording: RecordingData, same: EqualWork, others: np.ndarray
+) -> Mapping[int, LibraryCall]:
     """Return the calls of library functions that cause nothing but some work, by call stack.
 
     They are what a line itself calls, and conversions of sparse matrices within that, which the
@@ -152,11 +147,11 @@ def unchanged_calls(
 
 
 def busy_parts(
-    recording: "RecordingData",
-    of_stack: "Callable[[int], Iterable[Part]]",
+    recording: RecordingData,
+    of_stack: Callable[[int], Iterable[Part]],
     same: EqualWork,
-    others: "NDArray[Any]",
-) -> "set[Part]":
+    others: np.ndarray,
+) -> set[Part]:
     """Return the parts of a program, such as its lines, that do other than some work.
 
     At most 5 % of what they launch may be other work: in their first two rounds anything, later
@@ -190,7 +185,7 @@ def busy_parts(
     }
 
 
-def launched(recording: "RecordingData", calls: "NDArray[Any]") -> "NDArray[Any]":
+def launched(recording: RecordingData, calls: np.ndarray) -> np.ndarray:
     """Return the names of what some calls launch, ids of ``strings``; -1 if unknown."""
     activities = recording.tables["activities"]
     correlation = plain(recording.tables["api_calls"]["correlation"])[calls]
@@ -198,7 +193,7 @@ def launched(recording: "RecordingData", calls: "NDArray[Any]") -> "NDArray[Any]
     return np.where(rows >= 0, np.append(plain(activities["name"]).astype(np.int64), -1)[rows], -1)
 
 
-def _by_value(values: "NDArray[Any]") -> "list[NDArray[Any]]":
+def _by_value(values: np.ndarray) -> list[np.ndarray]:
     """Return the rows of each value."""
     if not len(values):
         return []
@@ -206,7 +201,7 @@ def _by_value(values: "NDArray[Any]") -> "list[NDArray[Any]]":
     return np.split(order, np.flatnonzero(np.diff(values[order])) + 1)
 
 
-def library_calls(frames: "list[Frame]") -> list[LibraryCall]:
+def library_calls(frames: list[Frame]) -> list[LibraryCall]:
     """Return what the program's innermost line calls, and the conversions within that.
 
     Args:

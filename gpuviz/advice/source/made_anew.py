@@ -1,16 +1,18 @@
 """Functions and kernels of CuPy that the program makes anew before a line calls them."""
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpuviz.advice.source.close_statements import LOOPS, ROUNDS, CloseStatements, close_statements
+from gpuviz.advice.source.close_statements import (
+    LOOPS,
+    ROUNDS,
+    CloseStatements,
+    Statement,
+    close_statements,
+)
 from gpuviz.advice.source.parsed_text import parsed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.advice.source.close_statements import Statement
 
 _FUSE = "fuse"
 _KERNELS = ("ElementwiseKernel", "ReductionKernel")
@@ -53,7 +55,7 @@ class _Maker:
     numbers: tuple[int, ...]
 
 
-def made_anew(frame: "dict[str, Any]") -> MadeAnew | None:
+def made_anew(frame: dict[str, Any]) -> MadeAnew | None:
     """Return what the line of a frame calls that is made anew each time; None without such.
 
     A decorator, or an assignment to a name, makes it before the line in the same block or one
@@ -93,7 +95,7 @@ def made_anew(frame: "dict[str, Any]") -> MadeAnew | None:
     )
 
 
-def _made_before(close: CloseStatements, names: set[str]) -> "Iterator[tuple[str, _Maker]]":
+def _made_before(close: CloseStatements, names: set[str]) -> Iterator[tuple[str, _Maker]]:
     """Yield which of some names get what is made, in the innermost loop or function."""
     if close.line.keyword in _FUNCTIONS:
         return
@@ -114,7 +116,7 @@ def _made_before(close: CloseStatements, names: set[str]) -> "Iterator[tuple[str
                 yield name, maker
 
 
-def _assignment(each: "Statement", before: "tuple[Statement, ...]") -> tuple[str, _Maker | None]:
+def _assignment(each: Statement, before: tuple[Statement, ...]) -> tuple[str, _Maker | None]:
     """Return the name that a statement defines or assigns to, and what it makes for it."""
     if each.keyword == "def":
         name = each.head.partition("(")[0].strip()
@@ -132,7 +134,7 @@ def _assignment(each: "Statement", before: "tuple[Statement, ...]") -> tuple[str
     return "", None
 
 
-def _decorator(each: "Statement", before: "tuple[Statement, ...]") -> _Maker | None:
+def _decorator(each: Statement, before: tuple[Statement, ...]) -> _Maker | None:
     """Return the decorator that fuses a function."""
     for other in reversed(before):
         if not other.text.startswith("@"):

@@ -2,19 +2,14 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.analysis.launches import phases_of
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.codes import ACTIONS, PHASES
 from gpuviz.data.columns import codes, plain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.call_stacks import Frame
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 # The function of torch that calls a module.
 _MODULE_CALL = "Module._wrapped_call_impl"
@@ -36,12 +31,12 @@ class ModelCalls:
         backward: How many backward passes had begun before it.
     """
 
-    begin: "NDArray[Any]"
-    stack: "NDArray[Any]"
-    backward: "NDArray[Any]"
+    begin: np.ndarray
+    stack: np.ndarray
+    backward: np.ndarray
 
 
-def model_calls(recording: "RecordingData") -> ModelCalls:
+def model_calls(recording: RecordingData) -> ModelCalls:
     """Return the calls of models; none if several threads make forward passes.
 
     Between two calls of one line something else is done, such as the loss: if not, they are one.
@@ -60,13 +55,13 @@ def model_calls(recording: "RecordingData") -> ModelCalls:
     return ModelCalls(begin[first], stack[first], backward[first])
 
 
-def are_in_models(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
+def are_in_models(recording: RecordingData, stacks: np.ndarray) -> np.ndarray:
     """Return whether each call stack is in a call of a model."""
-    inside: NDArray[Any] = _callers(recording, stacks) != 0
+    inside: np.ndarray = _callers(recording, stacks) != 0
     return inside
 
 
-def recomputed_modules(recording: "RecordingData") -> frozenset[str]:
+def recomputed_modules(recording: RecordingData) -> frozenset[str]:
     """Return the paths of modules whose forward pass runs again within a backward pass.
 
     In their call stacks, a module is called, or a checkpoint runs, within torch's backward pass. A
@@ -82,12 +77,12 @@ def recomputed_modules(recording: "RecordingData") -> frozenset[str]:
     )
 
 
-def is_of_autograd(frame: "Frame") -> bool:
+def is_of_autograd(frame: Frame) -> bool:
     """Return whether a frame is a function of torch that runs a backward pass or a part of it."""
     return _AUTOGRAD.search(frame.filename) is not None
 
 
-def _runs_again(frames: "list[Frame]") -> bool:
+def _runs_again(frames: list[Frame]) -> bool:
     """Return whether a module or a checkpoint is called within the outermost backward pass."""
     starts = [place for place, frame in enumerate(frames) if is_of_autograd(frame)]
     return any(
@@ -96,20 +91,20 @@ def _runs_again(frames: "list[Frame]") -> bool:
     )
 
 
-def caller(recording: "RecordingData", stack: int) -> "Frame | None":
+def caller(recording: RecordingData, stack: int) -> Frame | None:
     """Return the program's line that calls the model in a call stack; None if it calls none."""
     outside = _outside(recording, stack) or ()
     return next((frame for frame in outside if not frame.is_installed), None)
 
 
-def _outside(recording: "RecordingData", stack: int) -> "tuple[Frame, ...] | None":
+def _outside(recording: RecordingData, stack: int) -> tuple[Frame, ...] | None:
     """Return the frames around the call of the outermost module; None without one."""
     frames = recording.call_stacks.frames(stack)
     calls = [place for place, frame in enumerate(frames) if frame.name == _MODULE_CALL]
     return tuple(frames[calls[-1] + 1 :]) if calls else None
 
 
-def _work(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+def _work(recording: RecordingData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return when allocations and CUDA calls began, and their threads and call stacks, by time."""
     events, calls = recording.tables["memory_events"], recording.tables["api_calls"]
     events = events.slice(recording.manifest.initial_events)
@@ -124,7 +119,7 @@ def _work(recording: "RecordingData") -> "tuple[NDArray[Any], NDArray[Any], NDAr
     return begin, thread, stack
 
 
-def _callers(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
+def _callers(recording: RecordingData, stacks: np.ndarray) -> np.ndarray:
     """Return a number for each stack, equal for calls of models in the same place; 0 of others."""
     distinct, rows = np.unique(stacks, return_inverse=True)
     numbers: dict[tuple[Frame, ...], int] = {}
@@ -133,5 +128,5 @@ def _callers(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any
         outside = _outside(recording, stack)
         number = 0 if outside is None else numbers.setdefault(outside, len(numbers) + 1)
         found.append(number)
-    of_rows: NDArray[Any] = np.array(found, np.int64)[rows.ravel()]
+    of_rows: np.ndarray = np.array(found, np.int64)[rows.ravel()]
     return of_rows

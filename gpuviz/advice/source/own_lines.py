@@ -1,16 +1,11 @@
 """Which calls a line of the program makes itself."""
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.analysis.grouping import numbered
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 # Functions that do what their caller asks for: those of CuPy that create arrays, such as `zeros`,
 # `asnumpy`, the reductions and `clip`, which are methods as well, `where`, `tile` and `repeat`; and
@@ -27,9 +22,7 @@ _PASSES_ON = re.compile(
 _RANDOM = re.compile(r"cupy[/\\]random[/\\]\w+\.py")
 
 
-def is_own(
-    recording: "RecordingData", stacks: "NDArray[Any]", *, random: bool = False
-) -> "NDArray[Any]":
+def is_own(recording: RecordingData, stacks: np.ndarray, *, random: bool = False) -> np.ndarray:
     """Return whether the program itself makes the call with each stack, and so can change it.
 
     What a function of a library does is not the program's to change, nor is what has no call stack.
@@ -42,11 +35,11 @@ def is_own(
     numbers, first = numbered(stacks)
     known = stacks[first].tolist()
     own = np.array([_is_own(recording, stack, random=random) for stack in known], bool)
-    found: NDArray[Any] = own[numbers]
+    found: np.ndarray = own[numbers]
     return found
 
 
-def _is_own(recording: "RecordingData", stack: int, *, random: bool) -> bool:
+def _is_own(recording: RecordingData, stack: int, *, random: bool) -> bool:
     for frame in recording.call_stacks.frames(stack):
         if not frame.is_installed:
             return True

@@ -1,14 +1,13 @@
 """Names that alone refer to what the statements of a block make, as far as their text shows."""
 
 import ast
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from gpuviz.advice.source.parsed_text import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from gpuviz.advice.source.close_statements import Statement
 
 # Methods that a statement calls to let an object refer to their arguments.
@@ -52,7 +51,7 @@ def shared_names(tried: "Iterable[Statement]", handled: "Iterable[Statement]") -
     return found
 
 
-def _assignments(tree: ast.Module) -> "Iterator[tuple[set[str], ast.expr]]":
+def _assignments(tree: ast.Module) -> Iterator[tuple[set[str], ast.expr]]:
     """Yield the names that are assigned to, and the value."""
     for each in tree.body:
         if isinstance(each, ast.Assign):
@@ -62,13 +61,13 @@ def _assignments(tree: ast.Module) -> "Iterator[tuple[set[str], ast.expr]]":
             yield set(_names(each.target)), each.value
 
 
-def _names(target: ast.expr) -> "Iterator[str]":
+def _names(target: ast.expr) -> Iterator[str]:
     for each in ast.walk(target):
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
             yield each.id
 
 
-def _stored(tree: ast.Module) -> "Iterator[ast.expr]":
+def _stored(tree: ast.Module) -> Iterator[ast.expr]:
     """Yield the values that something else than a name then refers to."""
     for each in ast.walk(tree):
         match each:

@@ -9,7 +9,7 @@ _NAME = re.compile(r"\beinsum\(")
 _MOST_OPERANDS = 5
 
 
-def subscripts_in(source: str) -> "tuple[list[frozenset[str]], frozenset[str]] | None":
+def subscripts_in(source: str) -> tuple[list[frozenset[str]], frozenset[str]] | None:
     """Return the indices of each operand of the one ``einsum`` in a line, and those of its result.
 
     None without subscripts that the line spells out, and if it chooses an order (``optimize``).

@@ -1,16 +1,13 @@
 """How much of an array the text of a program takes by a subscript of constants."""
 
 import ast
-from typing import TYPE_CHECKING
 
 from gpuviz.advice.source.conditions import statement_text
 from gpuviz.advice.source.parsed_text import is_ellipsis, number_in, parsed, parts_of_index
-
-if TYPE_CHECKING:
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 
-def tree_of_line(recording: "RecordingData", stack: int) -> ast.Module | None:
+def tree_of_line(recording: RecordingData, stack: int) -> ast.Module | None:
     """Return the syntax tree of the line of a call stack, or of the statement that it belongs to.
 
     None if neither can be understood.

@@ -3,23 +3,17 @@
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuviz.advice.arrays.training_blocks import ACTIVATION, BACKWARD
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
+from gpuviz.advice.arrays.training_blocks import ACTIVATION, BACKWARD, TrainingBlocks
 from gpuviz.advice.source.model_calls import are_in_models
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import phases_of, stacks_of
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import distinct, plain
 from gpuviz.data.strings import are_named
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.arrays.training_blocks import TrainingBlocks
-    from gpuviz.data.call_stacks import Frame
 
 SCALAR_BYTES = 512
 """Size of a loss, as the allocator rounds it."""
@@ -42,8 +36,8 @@ class AddedLosses:
     """
 
     begin: list[int]
-    blocks: "list[NDArray[Any]]"
-    made: "list[NDArray[Any]]"
+    blocks: list[np.ndarray]
+    made: list[np.ndarray]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -57,13 +51,13 @@ class _Graph:
         rounds: The number of rounds.
     """
 
-    made: "NDArray[Any]"
-    part: "NDArray[Any]"
-    is_freed: "NDArray[Any]"
+    made: np.ndarray
+    part: np.ndarray
+    is_freed: np.ndarray
     rounds: int
 
 
-def added_losses(device: "DeviceBlocks", training: "TrainingBlocks") -> list[AddedLosses]:
+def added_losses(device: DeviceBlocks, training: TrainingBlocks) -> list[AddedLosses]:
     """Return the rounds of a loop that adds up losses, for each run of its backward pass.
 
     It is the backward pass that frees most of the peak. The rounds run the same lines of the
@@ -104,22 +98,20 @@ class _Place:
         path: The frames from the outermost one to the line.
     """
 
-    def __init__(self, device: "DeviceBlocks", path: "tuple[Frame, ...]") -> None:
+    def __init__(self, device: DeviceBlocks, path: tuple[Frame, ...]) -> None:
         self.device, self.path = device, path
 
-    def lines(self, stacks: "NDArray[Any]") -> "NDArray[Any]":
+    def lines(self, stacks: np.ndarray) -> np.ndarray:
         """Return the line of the function that each stack goes through; 0 of others."""
         number, first = numbered(stacks)
         depth, within, found = len(self.path) - 1, _functions(self.path), []
         for stack in stacks[first].tolist():
             frames = _path(self.device, stack)[: depth + 1]
             found.append(frames[depth].line if _functions(frames) == within else 0)
-        lines: NDArray[Any] = np.array(found, np.int64)[number]
+        lines: np.ndarray = np.array(found, np.int64)[number]
         return lines
 
-    def graphs(
-        self, made: "NDArray[Any]", freed_by: "NDArray[Any]", is_freed: "NDArray[Any]"
-    ) -> list[_Graph]:
+    def graphs(self, made: np.ndarray, freed_by: np.ndarray, is_freed: np.ndarray) -> list[_Graph]:
         """Return the activations of each backward pass with several rounds of a loop before it.
 
         None if that of the peak has no rounds, or if a sum leaves out the loss of a round.
@@ -162,11 +154,11 @@ class _Rows:
         is_freed: Whether the backward pass that the function calls frees each.
     """
 
-    made: "NDArray[Any]"
-    begin: "NDArray[Any]"
-    end: "NDArray[Any]"
-    line: "NDArray[Any]"
-    is_freed: "NDArray[Any]"
+    made: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+    line: np.ndarray
+    is_freed: np.ndarray
 
 
 def _graph(rows: _Rows, start: int, stop: int) -> _Graph:
@@ -206,7 +198,7 @@ def _leaves_out(rows: _Rows, graph: _Graph, start: int) -> bool:
     return bool(np.isin(earlier, others[others > 0]).any())
 
 
-def _losses(device: "DeviceBlocks", graph: _Graph) -> AddedLosses:
+def _losses(device: DeviceBlocks, graph: _Graph) -> AddedLosses:
     of_rounds = [graph.part == number for number in range(graph.rounds)]
     of_rounds[-1] |= graph.part == graph.rounds
     made = [graph.made[rows] for rows in of_rounds]
@@ -218,16 +210,16 @@ def _losses(device: "DeviceBlocks", graph: _Graph) -> AddedLosses:
     )
 
 
-def _path(device: "DeviceBlocks", stack: int) -> "tuple[Frame, ...]":
+def _path(device: DeviceBlocks, stack: int) -> tuple[Frame, ...]:
     """Return the frames of a stack in the program's own files, outermost first."""
     return device.recording.call_stacks.user_frames(stack)[::-1]
 
 
-def _functions(path: "tuple[Frame, ...]") -> list[tuple[str, str]]:
+def _functions(path: tuple[Frame, ...]) -> list[tuple[str, str]]:
     return [(frame.name, frame.filename) for frame in path]
 
 
-def _parts(lines: "NDArray[Any]") -> "tuple[NDArray[Any], int]":
+def _parts(lines: np.ndarray) -> tuple[np.ndarray, int]:
     """Return the part of each row, as `_Graph` has them, and the number of rounds; 0 if none."""
     starts = np.flatnonzero(np.append(True, lines[1:] != lines[:-1]))
     runs = lines[starts].tolist()
@@ -246,7 +238,7 @@ def _parts(lines: "NDArray[Any]") -> "tuple[NDArray[Any], int]":
     return part, len(begins)
 
 
-def _is_sum(device: "DeviceBlocks", graph: _Graph, times: "NDArray[Any]") -> bool:
+def _is_sum(device: DeviceBlocks, graph: _Graph, times: np.ndarray) -> bool:
     """Return whether only a sum of numbers connects the rounds, and what follows scales it."""
     is_after = graph.part == graph.rounds
     if (device.size[graph.made[is_after]] > SCALAR_BYTES).any():
@@ -272,8 +264,8 @@ def _is_sum(device: "DeviceBlocks", graph: _Graph, times: "NDArray[Any]") -> boo
 
 
 def _uses(
-    device: "DeviceBlocks", graph: _Graph, times: "NDArray[Any]"
-) -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None":
+    device: DeviceBlocks, graph: _Graph, times: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Return the touches of a graph before its backward pass; None if some may be hidden.
 
     Also the parts that each is in, and that its block was made in.
@@ -295,26 +287,24 @@ def _uses(
     return touches, graph.part[before], made_in
 
 
-def _forward(device: "DeviceBlocks", calls: "NDArray[Any]") -> "NDArray[Any]":
+def _forward(device: DeviceBlocks, calls: np.ndarray) -> np.ndarray:
     """Return whether each call is not of a backward pass.
 
     One within a round only reads what the forward work of this round has used.
     """
     tables = device.recording.tables
-    is_forward: NDArray[Any] = phases_of(tables, stacks_of(tables, calls)) != BACKWARD
+    is_forward: np.ndarray = phases_of(tables, stacks_of(tables, calls)) != BACKWARD
     return is_forward
 
 
-def _between(times: "NDArray[Any]", begin: int, end: int) -> slice:
+def _between(times: np.ndarray, begin: int, end: int) -> slice:
     """Return the rows of ascending times from a begin until before an end."""
     return slice(*np.searchsorted(times, (begin, end)).tolist())
 
 
-def _are_named(
-    device: "DeviceBlocks", touches: "NDArray[Any]", pattern: re.Pattern[str]
-) -> "NDArray[Any]":
+def _are_named(device: DeviceBlocks, touches: np.ndarray, pattern: re.Pattern[str]) -> np.ndarray:
     """Return whether the kernels of touches have such a name; not if they are unknown."""
     tables, rows = device.recording.tables, device.used.activity[touches]
     names = plain(tables["activities"]["name"])[np.maximum(rows, 0)]
-    found: NDArray[Any] = (rows >= 0) & are_named(tables, names, pattern.match)
+    found: np.ndarray = (rows >= 0) & are_named(tables, names, pattern.match)
     return found

@@ -2,12 +2,11 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.host.host_gaps import host_gaps
-from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.replay.trace import COPY, KERNEL
 from gpuviz.advice.source.model_calls import is_of_autograd
 from gpuviz.analysis.launches import phases_of, stacks_of
@@ -16,11 +15,6 @@ from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.once import Once
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.schedule import Schedule
 
 _TO_HOST = DICTIONARIES["activities", "copy_kind"].index("device_to_host")
 _BACKWARD = PHASES.index("backward")
@@ -48,11 +42,11 @@ class AnomalyTests:
     """
 
     device: int
-    copies: "NDArray[Any]"
-    calls: "NDArray[Any]"
-    work: "NDArray[Any]"
+    copies: np.ndarray
+    calls: np.ndarray
+    work: np.ndarray
 
-    def without(self, schedule: "Schedule") -> ScheduleChange:
+    def without(self, schedule: Schedule) -> ScheduleChange:
         """Return the schedule if the backward passes tested nothing."""
         duration, joined = schedule.duration.copy(), np.zeros(len(schedule.duration), bool)
         duration[self.work], joined[self.work] = 0, True
@@ -67,7 +61,7 @@ class AnomalyTests:
 
 
 @Once
-def anomaly_tests(schedule: "Schedule") -> tuple[AnomalyTests, ...]:
+def anomaly_tests(schedule: Schedule) -> tuple[AnomalyTests, ...]:
     """Return the tests for NaN of each device with many, if autograd's anomaly detection was on.
 
     After each of its functions, torch's backward pass compares each result with itself, reduces
@@ -83,7 +77,7 @@ def anomaly_tests(schedule: "Schedule") -> tuple[AnomalyTests, ...]:
     return tuple(each for each in found if len(each.copies) >= _FEWEST)
 
 
-def _of_device(schedule: "Schedule", device: int, copies: "NDArray[Any]") -> AnomalyTests:
+def _of_device(schedule: Schedule, device: int, copies: np.ndarray) -> AnomalyTests:
     steps = _steps(schedule)
     previous = host_gaps(schedule.recording, device).previous
     follows = np.full(len(previous), -1)
@@ -103,7 +97,7 @@ def _of_device(schedule: "Schedule", device: int, copies: "NDArray[Any]") -> Ano
     return AnomalyTests(device, copies[is_test], mask, np.flatnonzero(of_tests))
 
 
-def _steps(schedule: "Schedule") -> "NDArray[Any]":
+def _steps(schedule: Schedule) -> np.ndarray:
     """Return what each call may be of a test: its comparison, what follows it, or nothing."""
     tables, is_kernel = schedule.recording.tables, schedule.kind == KERNEL
     names = plain(tables["activities"]["name"])[schedule.rows]
@@ -117,7 +111,7 @@ def _steps(schedule: "Schedule") -> "NDArray[Any]":
     return steps
 
 
-def _copies(schedule: "Schedule", device: int) -> "NDArray[Any]":
+def _copies(schedule: Schedule, device: int) -> np.ndarray:
     """Return the copies of a value to the host that torch makes itself in a backward pass."""
     tables = schedule.recording.tables
     kinds = codes(tables["activities"]["copy_kind"], DICTIONARIES["activities", "copy_kind"])
@@ -130,5 +124,5 @@ def _copies(schedule: "Schedule", device: int) -> "NDArray[Any]":
     known = known[phases_of(tables, known) == _BACKWARD]
     frames = schedule.recording.call_stacks.frames
     own = [stack for stack in known.tolist() if any(map(is_of_autograd, frames(stack)[:1]))]
-    found: NDArray[Any] = copies[np.isin(stacks, np.array(own, stacks.dtype))]
+    found: np.ndarray = copies[np.isin(stacks, np.array(own, stacks.dtype))]
     return found

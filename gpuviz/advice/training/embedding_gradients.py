@@ -1,12 +1,13 @@
 """Gradients of embeddings that have a row for every entry, though a step uses few entries."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.training_blocks import (
     BACKWARD,
     FORWARD,
@@ -15,22 +16,15 @@ from gpuviz.advice.arrays.training_blocks import (
     OTHER,
     STATE,
     TEMPORARY,
+    TrainingBlocks,
 )
 from gpuviz.advice.replay.peak_replay import Change
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.source.optimizers import optimizer_step
 from gpuviz.analysis.launches import phases_of
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.arrays.training_blocks import TrainingBlocks
-    from gpuviz.advice.replay.schedule import Schedule
 
 # PyTorch's kernels that add the gradients of entries to the rows of a dense gradient.
 _SCATTER = re.compile(r"\bat::native::.*\b(embedding_backward_feature_kernel|sum_and_scatter)\b")
@@ -59,7 +53,7 @@ class DenseGradient:
     module: str
     bytes: int
     used_bytes: int
-    blocks: "NDArray[Any]"
+    blocks: np.ndarray
 
     @property
     def kept_share(self) -> float:
@@ -83,7 +77,7 @@ class EmbeddingGradients:
         found: The gradients, largest first.
     """
 
-    def __init__(self, device: "DeviceBlocks", training: "TrainingBlocks") -> None:
+    def __init__(self, device: DeviceBlocks, training: TrainingBlocks) -> None:
         self._device, self._training = device, training
         used, tables = device.used, device.recording.tables
         self._stack = plain(tables["api_calls"]["stack"])
@@ -97,11 +91,11 @@ class EmbeddingGradients:
         self.found = sorted(self._gradients(), key=lambda each: -each.bytes)
 
     @property
-    def blocks(self) -> "NDArray[Any]":
+    def blocks(self) -> np.ndarray:
         """All of their blocks."""
         return np.concatenate([np.zeros(0, np.int64), *(each.blocks for each in self.found)])
 
-    def _gradients(self) -> "Iterator[DenseGradient]":
+    def _gradients(self) -> Iterator[DenseGradient]:
         modules = np.array(self._training.modules, object)
         written = self._written()
         for module in np.unique(modules[written]).tolist():
@@ -114,7 +108,7 @@ class EmbeddingGradients:
             if steps >= _LEAST_STEPS and is_few and is_alike and self._are_alone(blocks):
                 yield DenseGradient(module, size, -(-looked_up // steps), blocks)
 
-    def _written(self) -> "NDArray[Any]":
+    def _written(self) -> np.ndarray:
         """Return the blocks that kernels for such gradients write, largest of each launch."""
         device, call = self._device, self._device.used.call
         rows = np.flatnonzero(self._is_scatter & (self._place >= 0) & (device.used.mode != _READ))
@@ -124,13 +118,13 @@ class EmbeddingGradients:
         blocks = np.unique(self._place[order[is_last]])
         return blocks[[bool(self._training.modules[block]) for block in blocks.tolist()]]
 
-    def _steps(self, blocks: "NDArray[Any]") -> int:
+    def _steps(self, blocks: np.ndarray) -> int:
         """Return how many steps of an optimizer follow a backward pass that makes some blocks."""
         is_ours = np.isin(self._place, blocks)
         phase = self._phase[is_ours & np.isin(self._phase, (BACKWARD, OPTIMIZER))]
         return int(np.count_nonzero((phase[1:] == OPTIMIZER) & (phase[:-1] == BACKWARD)))
 
-    def _looked_up(self, blocks: "NDArray[Any]") -> int:
+    def _looked_up(self, blocks: np.ndarray) -> int:
         """Return the bytes of rows that a module's forward passes looked up to be trained."""
         device, stacks = self._device, self._device.recording.call_stacks
         blocks = blocks[self._training.is_differentiable[blocks]]
@@ -141,7 +135,7 @@ class EmbeddingGradients:
         ]
         return int(device.requested[blocks][np.isin(device.stack[blocks], lookups)].sum())
 
-    def _are_alone(self, blocks: "NDArray[Any]") -> bool:
+    def _are_alone(self, blocks: np.ndarray) -> bool:
         """Return whether backward passes use gradients of a module only with each other."""
         call = self._device.used.call
         rows = (self._phase == BACKWARD) & (self._place >= 0) & ~self._is_scatter
@@ -150,7 +144,7 @@ class EmbeddingGradients:
         return not (rows & ~is_ours & np.isin(call, calls)).any()
 
     @cached_property
-    def kept(self) -> "NDArray[Any]":
+    def kept(self) -> np.ndarray:
         """The share that is left of each of the device's blocks with rows for used entries only.
 
         Beside the gradients these are the parameters, states and temporary arrays of optimizers of
@@ -176,7 +170,7 @@ class EmbeddingGradients:
         size = np.ceil(device.size[blocks] * self.kept[blocks]).astype(np.int64)
         return Change(blocks, device.begin[blocks], device.end[blocks], size)
 
-    def durations(self) -> "NDArray[Any]":
+    def durations(self) -> np.ndarray:
         """Return how long each activity of the schedule takes with rows for used entries only.
 
         A function of an optimizer for all parameters takes as long for each as it has bytes.
@@ -187,10 +181,10 @@ class EmbeddingGradients:
         filled = np.flatnonzero(is_ours & (self._phase == BACKWARD))
         left[call[filled]] = self.kept[self._place[filled]]
         left[:-1][self._adding] = 0.0
-        shorter: NDArray[Any] = (schedule.duration * left[schedule.call]).astype(np.int64)
+        shorter: np.ndarray = (schedule.duration * left[schedule.call]).astype(np.int64)
         return shorter
 
-    def needless(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def needless(self) -> tuple[np.ndarray, np.ndarray]:
         """Return which calls a step does not make with rows for used entries only, as a mask.
 
         Also those of them that follow another call of the same function at once. Of the kernels
@@ -209,7 +203,7 @@ class EmbeddingGradients:
         return _Runs(self._device.schedule, self._stack)
 
     @cached_property
-    def _adding(self) -> "NDArray[Any]":
+    def _adding(self) -> np.ndarray:
         """Which calls only make gradients of entries those of rows, as a mask.
 
         They sort the entries and add up equal ones. SGD adds a row to the parameters for each entry
@@ -231,7 +225,7 @@ class EmbeddingGradients:
         return adding
 
     @cached_property
-    def _left_of_optimizer(self) -> "NDArray[Any]":
+    def _left_of_optimizer(self) -> np.ndarray:
         """The share that is left of the work of each call, if it is an optimizer's; 1 of others."""
         call = self._device.used.call
         left = np.ones(len(self._stack))
@@ -248,7 +242,7 @@ class EmbeddingGradients:
         return left
 
     @property
-    def optimizers(self) -> "list[str]":
+    def optimizers(self) -> list[str]:
         """The classes of the optimizers that get them; empty names of those that are unknown."""
         is_ours = np.isin(self._place, self.blocks) & (self._phase == OPTIMIZER)
         stacks = np.unique(self._stack[self._device.used.call[is_ours]]).tolist()
@@ -286,7 +280,7 @@ class _Runs:
         length: The number of calls of its run.
     """
 
-    def __init__(self, schedule: "Schedule", stack: "NDArray[Any]") -> None:
+    def __init__(self, schedule: Schedule, stack: np.ndarray) -> None:
         order = np.lexsort((schedule.called, schedule.thread))
         keys = np.stack([schedule.thread[order], stack[order]])
         is_new = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(order)]
@@ -296,7 +290,7 @@ class _Runs:
         self.place[order] = np.arange(len(order)) - self._begin[self.number[order]]
         self.length = np.diff(self._begin)[self.number]
 
-    def of(self, run: int) -> "NDArray[Any]":
+    def of(self, run: int) -> np.ndarray:
         """Return the calls of a run in their order."""
-        calls: NDArray[Any] = self._order[self._begin[run] : self._begin[run + 1]]
+        calls: np.ndarray = self._order[self._begin[run] : self._begin[run + 1]]
         return calls

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.training_blocks import (
     ACTIVATION,
     BACKWARD,
@@ -13,6 +13,7 @@ from gpuviz.advice.arrays.training_blocks import (
     OPTIMIZER,
     TEMPORARY,
     WORKSPACE,
+    TrainingBlocks,
 )
 from gpuviz.advice.arrays.without_graph import ends_without_graph
 from gpuviz.advice.replay.peak_replay import Change
@@ -24,12 +25,6 @@ from gpuviz.analysis.phases import PhasedWork
 from gpuviz.analysis.touches import without_touches
 from gpuviz.data.columns import plain
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.arrays.training_blocks import TrainingBlocks
 
 _MODES = DICTIONARIES["launch_blocks", "mode"]
 _READ, _WRITE, _READ_WRITE = map(_MODES.index, ("read", "write", "read_write"))
@@ -58,7 +53,7 @@ class UnusedGradients:
         passes: How many backward passes compute gradients that are not used.
     """
 
-    def __init__(self, device: "DeviceBlocks", training: "TrainingBlocks") -> None:
+    def __init__(self, device: DeviceBlocks, training: TrainingBlocks) -> None:
         self._device, self._training = device, training
         tables, used = device.recording.tables, device.used
         self._time = plain(tables["api_calls"]["time"])
@@ -68,7 +63,7 @@ class UnusedGradients:
         self._place = device.place[used.block]
         # What a library leaves in its workspace is needed by nothing.
         self._of_device = (self._place >= 0) & (training.category != WORKSPACE)[self._place]
-        self._known: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
+        self._known: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self.is_frozen = self._named("unused_gradient") & ~self._named("gradient")
         self._unused = self._unused_touches()
         self.passes = 0
@@ -92,11 +87,11 @@ class UnusedGradients:
         return int(np.bincount(number, device.size[block]).max(initial=0))
 
     @property
-    def partly(self) -> "NDArray[Any]":
+    def partly(self) -> np.ndarray:
         """The blocks with such gradients, whether or not other passes need them."""
         return np.unique(self._place[self._unused])
 
-    def _named(self, category: str) -> "NDArray[Any]":
+    def _named(self, category: str) -> np.ndarray:
         """Return which blocks an optimizer got as gradients of a category, before its last step.
 
         Afterwards, a recording names the gradients of all models.
@@ -107,27 +102,27 @@ class UnusedGradients:
         found[place[place >= 0]] = True
         return found
 
-    def _named_blocks(self, category: str) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def _named_blocks(self, category: str) -> tuple[np.ndarray, np.ndarray]:
         if category not in self._known:
             self._known[category] = named_blocks(self._device.recording, category)[:2]
         return self._known[category]
 
     @cached_property
-    def _pass_begins(self) -> "NDArray[Any]":
+    def _pass_begins(self) -> np.ndarray:
         """When each backward pass began, in ns."""
         return PhasedWork.of(self._device.recording).begins_of(BACKWARD)
 
-    def _number(self, times: "NDArray[Any]") -> "NDArray[Any]":
+    def _number(self, times: np.ndarray) -> np.ndarray:
         """Return how many backward passes had begun at some times."""
-        found: NDArray[Any] = np.searchsorted(self._pass_begins, times, side="right")
+        found: np.ndarray = np.searchsorted(self._pass_begins, times, side="right")
         return found
 
     @cached_property
-    def _pass(self) -> "NDArray[Any]":
+    def _pass(self) -> np.ndarray:
         """The number of backward passes that had begun before each call, with its own."""
         return self._number(self._time)
 
-    def _unused_touches(self) -> "NDArray[Any]":
+    def _unused_touches(self) -> np.ndarray:
         """Return which uses by backward passes make gradients that nothing uses afterwards.
 
         Only of call stacks that make no others of this size: one makes the gradients of a module's
@@ -144,17 +139,17 @@ class UnusedGradients:
         known = rows & (self._time[used.call] < self._steps.max(initial=-1))
         kind = numbered(stack, self._device.size[self._place])[0]
         others = np.unique(kind[known & ~unused])
-        found: NDArray[Any] = unused & known & (stack != 0) & ~np.isin(kind, others)
+        found: np.ndarray = unused & known & (stack != 0) & ~np.isin(kind, others)
         return found
 
     @cached_property
-    def _steps(self) -> "NDArray[Any]":
+    def _steps(self) -> np.ndarray:
         """When optimizers worked, in ns."""
-        times: NDArray[Any] = self._time[self._phase == OPTIMIZER]
+        times: np.ndarray = self._time[self._phase == OPTIMIZER]
         return times
 
     @cached_property
-    def _needed_before(self) -> "NDArray[Any]":
+    def _needed_before(self) -> np.ndarray:
         """When an optimizer last got each block, or other work than a backward pass's read it.
 
         Unknown of blocks that work may have read without naming them.
@@ -181,7 +176,7 @@ class UnusedGradients:
         return until
 
     @cached_property
-    def _needed_until(self) -> "NDArray[Any]":
+    def _needed_until(self) -> np.ndarray:
         """For each number of a backward pass, when it last does something that is needed, in ns."""
         device, training, used = self._device, self._training, self._device.used
         is_made = training.phase == BACKWARD
@@ -204,7 +199,7 @@ class UnusedGradients:
         return until
 
     @cached_property
-    def needless_calls(self) -> "NDArray[Any]":
+    def needless_calls(self) -> np.ndarray:
         """A mask of the calls whose work only leads to these gradients.
 
         From the last to the first: work is needless if all that it writes is such a gradient, or a
@@ -212,7 +207,7 @@ class UnusedGradients:
         """
         used = self._device.used
         passes = np.unique(self._pass[used.call[self._unused]])
-        found: NDArray[Any] = (self._phase == BACKWARD) & np.isin(self._pass, passes)
+        found: np.ndarray = (self._phase == BACKWARD) & np.isin(self._pass, passes)
         rows = np.flatnonzero(self._of_device & found[used.call])
         found &= self._time > self._needed_until[self._pass]
         rows = rows[np.lexsort((used.call[rows], -self._time[used.call[rows]]))]
@@ -239,27 +234,27 @@ class UnusedGradients:
                 only_needless.difference_update(block[begin:end])
         return found
 
-    def _outputs(self, rows: "NDArray[Any]") -> "NDArray[Any]":
+    def _outputs(self, rows: np.ndarray) -> np.ndarray:
         """Return which uses write, as far as is known: those of calls without any may all do."""
         used, call = self._device.used, self._device.used.call[rows]
         mode, is_made = used.mode[rows], (self._training.phase == BACKWARD)[self._place[rows]]
         is_first = used.first[self._device.number[self._place[rows]]] == call
         found = (mode == _WRITE) | ((mode != _READ) & (self._unused[rows] | (is_first & is_made)))
         is_known = np.isin(call, call[found])
-        outputs: NDArray[Any] = found | (~is_known & is_made & (mode != _READ))
+        outputs: np.ndarray = found | (~is_known & is_made & (mode != _READ))
         return outputs
 
     @cached_property
-    def _may_be_hidden(self) -> "NDArray[Any]":
+    def _may_be_hidden(self) -> np.ndarray:
         """Whether work of a backward pass that names no arrays may have used each block."""
         device, used = self._device, self._device.used
         hidden = np.sort(self._time[used.opaque[self._phase[used.opaque] == BACKWARD]])
         begin, end = used.blocks.begin[device.number], used.blocks.end_or_never[device.number]
-        found: NDArray[Any] = np.searchsorted(hidden, begin) < np.searchsorted(hidden, end)
+        found: np.ndarray = np.searchsorted(hidden, begin) < np.searchsorted(hidden, end)
         return found
 
     @cached_property
-    def stepping(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def stepping(self) -> tuple[np.ndarray, np.ndarray]:
         """The optimizers' calls that get these gradients, and the share of these in each."""
         device, used = self._device, self._device.used
         rows = self._of_device & (self._touch_phase == OPTIMIZER)
@@ -284,14 +279,14 @@ class UnusedGradients:
             np.concatenate([begin, end]),
         )
 
-    def _is_in_tail(self, times: "NDArray[Any]") -> "NDArray[Any]":
+    def _is_in_tail(self, times: np.ndarray) -> np.ndarray:
         """Return whether something in a backward pass at some times leads to these gradients."""
         number = self._number(times)
         needless = np.unique(self._pass[self.needless_calls])
-        found: NDArray[Any] = np.isin(number, needless) & (times > self._needed_until[number])
+        found: np.ndarray = np.isin(number, needless) & (times > self._needed_until[number])
         return found
 
-    def _needless_temporaries(self) -> "NDArray[Any]":
+    def _needless_temporaries(self) -> np.ndarray:
         """Return the temporary arrays that needless work makes, or only needless work uses."""
         device, training = self._device, self._training
         chosen = (training.phase == BACKWARD) & (training.freed_in == BACKWARD)
@@ -300,7 +295,7 @@ class UnusedGradients:
         is_needless |= self._is_in_tail(device.used.blocks.begin[device.number])
         return np.flatnonzero(chosen & is_needless)
 
-    def _states(self) -> "NDArray[Any]":
+    def _states(self) -> np.ndarray:
         """Return the states that an optimizer has for the parameters that it does not change."""
         recording = self._device.recording
         _, _, frozen = named_blocks(recording, "unused_gradient")
@@ -308,10 +303,10 @@ class UnusedGradients:
         blocks, _, names = named_blocks(recording, "optimizer_state")
         names_only = np.setdiff1d(frozen, np.append(others, 0))
         place = self._device.place[blocks[np.isin(names, names_only)]]
-        found: NDArray[Any] = np.unique(place[place >= 0])
+        found: np.ndarray = np.unique(place[place >= 0])
         return found
 
-    def _activations(self) -> "NDArray[Any]":
+    def _activations(self) -> np.ndarray:
         """Return the activations that only needless work of backward passes uses."""
         device, training, used = self._device, self._training, self._device.used
         chosen = (training.category == ACTIVATION) & (training.freed_in == BACKWARD)
@@ -321,7 +316,7 @@ class UnusedGradients:
         return np.flatnonzero(chosen & ~needed & (needless | self._is_in_tail(ends)))
 
     @cached_property
-    def _used_backward(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def _used_backward(self) -> tuple[np.ndarray, np.ndarray]:
         """Which blocks needed work of backward passes uses, and which their needless work."""
         rows = self._of_device & (self._touch_phase == BACKWARD)
         is_needless = self.needless_calls[self._device.used.call]
@@ -330,7 +325,7 @@ class UnusedGradients:
         needless[self._place[rows & is_needless]] = True
         return needed, needless
 
-    def _after_forward(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
+    def _after_forward(self, blocks: np.ndarray) -> np.ndarray:
         """Return where forward passes would free activations that no graph keeps.
 
         Args:

@@ -1,16 +1,10 @@
 """Reads of values by which the program chooses the places that its next work uses."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.analysis.grouping import numbered
 from gpuviz.data.columns import plain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.schedule import Schedule
 
 # The first launches after a read; later ones may be of another loop.
 _MOST_LAUNCHES = 32
@@ -20,7 +14,7 @@ _LEAST_PLACES = 4
 _MOST_REGULAR = 0.5
 
 
-def chooses_places(schedule: "Schedule", calls: "NDArray[Any]") -> bool:
+def chooses_places(schedule: Schedule, calls: np.ndarray) -> bool:
     """Return whether the work after some reads uses other places of its arrays in each round.
 
     As in ``image[y : y + 9]`` or ``images[y]``, where ``y`` has been read. What a loop over parts
@@ -61,7 +55,7 @@ def chooses_places(schedule: "Schedule", calls: "NDArray[Any]") -> bool:
     return any(_is_irregular(each) for each in np.split(offset[near][order], bounds))
 
 
-def _is_irregular(offsets: "NDArray[Any]") -> bool:
+def _is_irregular(offsets: np.ndarray) -> bool:
     if len(offsets) < _LEAST_ROUNDS or len(np.unique(offsets)) < _LEAST_PLACES:
         return False
     _, counts = np.unique(np.diff(offsets.astype(np.int64)), return_counts=True)

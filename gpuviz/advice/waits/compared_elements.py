@@ -2,17 +2,14 @@
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.advice.source.conditions import statement_text
+from gpuviz.advice.waits.fetches import Fetches
 from gpuviz.data.columns import plain
-
-if TYPE_CHECKING:
-    from gpuviz.advice.replay.schedule import Schedule
-    from gpuviz.advice.waits.fetches import Fetches
 
 # Of one argument: of several, they compare these.
 _CALL = re.compile(r"(?<![.\w])(?P<function>max|min)\(\s*(?P<array>[A-Za-z_][\w.]*)\s*\)")
@@ -22,7 +19,7 @@ _LEAST_ELEMENTS = 8
 _LEAST_SHARE = 0.5
 
 
-def compared_one_by_one(schedule: "Schedule", found: "Fetches") -> "Fetches | None":
+def compared_one_by_one(schedule: Schedule, found: Fetches) -> Fetches | None:
     """Return reads with the comparisons that Python makes of an array's elements; None if none.
 
     The text of the line has `max` or `min` of one name, and each time that the line runs, a kernel

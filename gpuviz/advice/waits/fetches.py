@@ -1,9 +1,9 @@
 """Lines of the program that read small results from the GPU: scalars and sizes."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,11 +24,6 @@ from gpuviz.data.once import Once
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 _TO_HOST = DICTIONARIES["activities", "copy_kind"].index("device_to_host")
 # A few counts. What a program reads to use it elsewhere is larger.
@@ -74,11 +69,11 @@ class Fetches:
             and the array; empty of others.
     """
 
-    copies: "NDArray[Any]"
-    calls: "NDArray[Any]"
-    rows: "NDArray[Any]"
+    copies: np.ndarray
+    calls: np.ndarray
+    rows: np.ndarray
     stack: int
-    counting: "NDArray[Any]"
+    counting: np.ndarray
     is_size: bool
     is_scalar: bool
     ends_loop: bool = False
@@ -226,12 +221,12 @@ def fetches(schedule: Schedule) -> tuple[Fetches, ...]:
     return tuple(_longest(schedule))
 
 
-def fetch_of(schedule: Schedule, calls: "NDArray[Any]") -> Fetches | None:
+def fetch_of(schedule: Schedule, calls: np.ndarray) -> Fetches | None:
     """Return the fetches that some calls belong to; None if there are none."""
     return next((each for each in fetches(schedule) if np.isin(each.calls, calls).any()), None)
 
 
-def _longest(schedule: Schedule) -> "Iterator[Fetches]":
+def _longest(schedule: Schedule) -> Iterator[Fetches]:
     recording = schedule.recording
     waits, activities = derived(recording)["host_waits"], recording.tables["activities"]
     kinds = codes(activities["copy_kind"], DICTIONARIES["activities", "copy_kind"])[schedule.rows]
@@ -263,22 +258,20 @@ def _longest(schedule: Schedule) -> "Iterator[Fetches]":
             yield _fetches(schedule, copies, waiting, rows, kernels)
 
 
-def _are_awaited(
-    schedule: Schedule, copies: "NDArray[Any]", waiting: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _are_awaited(schedule: Schedule, copies: np.ndarray, waiting: np.ndarray) -> np.ndarray:
     """Return which copies of a line are among its calls that wait, or directly before one."""
     device = int(schedule.device[copies[0]]) if len(copies) else 0
     previous = host_gaps(schedule.recording, device).previous[waiting]
-    awaited: NDArray[Any] = np.isin(schedule.call[copies], np.union1d(waiting, previous))
+    awaited: np.ndarray = np.isin(schedule.call[copies], np.union1d(waiting, previous))
     return awaited
 
 
 def _fetches(
     schedule: Schedule,
-    copies: "NDArray[Any]",
-    calls: "NDArray[Any]",
-    rows: "NDArray[Any]",
-    kernels: "NDArray[Any]",
+    copies: np.ndarray,
+    calls: np.ndarray,
+    rows: np.ndarray,
+    kernels: np.ndarray,
 ) -> Fetches:
     tables = schedule.recording.tables
     selecting, scanning, moving, numbers = (
@@ -304,11 +297,9 @@ def _fetches(
     )
 
 
-def _named(
-    schedule: Schedule, kernels: "NDArray[Any]", pattern: "re.Pattern[str]"
-) -> "NDArray[Any]":
+def _named(schedule: Schedule, kernels: np.ndarray, pattern: re.Pattern[str]) -> np.ndarray:
     """Return the kernels with a name that matches."""
     tables = schedule.recording.tables
     names = plain(tables["activities"]["name"])[schedule.rows[kernels]]
-    found: NDArray[Any] = kernels[are_named(tables, names, pattern.match)]
+    found: np.ndarray = kernels[are_named(tables, names, pattern.match)]
     return found

@@ -1,6 +1,7 @@
 """How much of the time of NCCL's collectives other work of the GPU hides, by rank and bucket."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,18 +12,14 @@ from gpuviz.analysis.launches import calls_of, durations, stacks_of
 from gpuviz.analysis.processes import processes
 from gpuviz.data.arrays import batch_of
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _FUNCTIONS = DICTIONARIES["collectives", "function"]
 
 
-def hidden_collectives(recording: "RecordingData") -> "pa.Table":
+def hidden_collectives(recording: RecordingData) -> pa.Table:
     """Return how long collectives ran on each GPU, and for how long beside other work.
 
     One row for each rank, function and buffer: a bucket of gradients keeps its buffer from step to
@@ -53,7 +50,7 @@ def hidden_collectives(recording: "RecordingData") -> "pa.Table":
     return pa.Table.from_batches([batch_of(rows, schema)])
 
 
-def _buckets(process: str, recording: "RecordingData") -> "Iterator[dict[str, Any]]":
+def _buckets(process: str, recording: RecordingData) -> Iterator[dict[str, Any]]:
     tables = recording.tables
     activities, table = tables["activities"], tables["collectives"]
     kernel = collective_kernels(tables)

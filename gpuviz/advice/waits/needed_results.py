@@ -1,20 +1,15 @@
 """Whether the work after a wait needs what the waiting line has computed."""
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.host_lines import line_numbers
+from gpuviz.advice.replay.schedule import Schedule
+from gpuviz.advice.waits.waits import Waits
+from gpuviz.analysis.touches import Touches
 from gpuviz.data.columns import plain
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.schedule import Schedule
-    from gpuviz.advice.waits.waits import Waits
-    from gpuviz.analysis.touches import Touches
 
 _READ = DICTIONARIES["launch_blocks", "mode"].index("read")
 _WRITE = DICTIONARIES["launch_blocks", "mode"].index("write")
@@ -24,7 +19,7 @@ _MOST_TRIED = 64
 _LEAST_SHARE = 0.25
 
 
-def is_needed_by_all(schedule: "Schedule", waits: "Waits") -> bool:
+def is_needed_by_all(schedule: Schedule, waits: Waits) -> bool:
     """Return whether most work between two waits depends on what the line computes.
 
     So it is of a line that solves a system in each step of a simulation: nothing else could be
@@ -58,14 +53,14 @@ def is_needed_by_all(schedule: "Schedule", waits: "Waits") -> bool:
     return dependent > 0 and other < _LEAST_SHARE * (dependent + other)
 
 
-def _counts(calls: "NDArray[Any]") -> "NDArray[Any]":
+def _counts(calls: np.ndarray) -> np.ndarray:
     """Return for each touch how many its call has."""
     _, place, count = np.unique(calls, return_inverse=True, return_counts=True)
-    found: NDArray[Any] = count[place]
+    found: np.ndarray = count[place]
     return found
 
 
-def _dependent(used: "Touches", rows: "NDArray[Any]", results: set[int]) -> "NDArray[Any]":
+def _dependent(used: Touches, rows: np.ndarray, results: set[int]) -> np.ndarray:
     """Return whether each touch is of work that depends on blocks; ``results`` grows by its own."""
     depends = np.zeros(len(rows), bool)
     calls, blocks, modes = (each[rows] for each in (used.call, used.block, used.mode))

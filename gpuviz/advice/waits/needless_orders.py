@@ -1,23 +1,17 @@
 """Orders between streams that no common memory needs."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.replay.work_orders import BY_DEFAULT_STREAM, BY_EVENT
 from gpuviz.advice.waits.sharing import sharing
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 
 _STREAMS = DICTIONARIES["streams", "kind"]
 _READ = DICTIONARIES["launch_blocks", "mode"].index("read")
@@ -40,13 +34,13 @@ class NeedlessOrders:
     """
 
     device: int
-    before: "NDArray[Any]"
-    after: "NDArray[Any]"
-    waited_ns: "NDArray[Any]"
-    change: "ScheduleChange"
+    before: np.ndarray
+    after: np.ndarray
+    waited_ns: np.ndarray
+    change: ScheduleChange
     saved_ns: int
-    on_default: "NDArray[Any]"
-    is_shared: "NDArray[Any]"
+    on_default: np.ndarray
+    is_shared: np.ndarray
 
     @property
     def is_mostly_shared(self) -> bool:
@@ -58,16 +52,16 @@ class NeedlessOrders:
 class _Uses:
     """Uses of blocks by work, in the order of their calls."""
 
-    block: "NDArray[Any]"
-    work: "NDArray[Any]"
-    stream: "NDArray[Any]"
-    writes: "NDArray[Any]"
+    block: np.ndarray
+    work: np.ndarray
+    stream: np.ndarray
+    writes: np.ndarray
 
 
-_known: "WeakKeyDictionary[Schedule, dict[int, tuple[NeedlessOrders, ...]]]" = WeakKeyDictionary()
+_known: WeakKeyDictionary[Schedule, dict[int, tuple[NeedlessOrders, ...]]] = WeakKeyDictionary()
 
 
-def needless_orders(schedule: "Schedule", reason: int) -> tuple[NeedlessOrders, ...]:
+def needless_orders(schedule: Schedule, reason: int) -> tuple[NeedlessOrders, ...]:
     """Return the orders of a kind that take at least 1 % of the recording, for each device.
 
     Of the default stream's orders, those of two operations that use the same block stay, if one of
@@ -84,7 +78,7 @@ def needless_orders(schedule: "Schedule", reason: int) -> tuple[NeedlessOrders, 
     return known[reason]
 
 
-def _needless_orders(schedule: "Schedule", reason: int) -> "Iterator[NeedlessOrders]":
+def _needless_orders(schedule: Schedule, reason: int) -> Iterator[NeedlessOrders]:
     rows, before, after = schedule.orders(reason)
     default = default_streams(schedule) if reason == BY_DEFAULT_STREAM else None
     shared = sharing(schedule, apart_from=default) if len(rows) else None
@@ -123,7 +117,7 @@ def _needless_orders(schedule: "Schedule", reason: int) -> "Iterator[NeedlessOrd
             )
 
 
-def begins_without(schedule: "Schedule", device: int) -> "list[NDArray[Any]]":
+def begins_without(schedule: Schedule, device: int) -> list[np.ndarray]:
     """Return when activities begin, as recorded and without needless orders of each kind.
 
     Those of the default stream and of events, if the device has such orders.
@@ -139,17 +133,17 @@ def begins_without(schedule: "Schedule", device: int) -> "list[NDArray[Any]]":
     ]
 
 
-def default_streams(schedule: "Schedule") -> "NDArray[Any]":
+def default_streams(schedule: Schedule) -> np.ndarray:
     """Return the ids of the legacy default streams."""
     streams = schedule.recording.tables["streams"]
     is_default = codes(streams["kind"], _STREAMS) == _STREAMS.index("default")
-    default: NDArray[Any] = np.unique(plain(streams["id"])[is_default])
+    default: np.ndarray = np.unique(plain(streams["id"])[is_default])
     return default
 
 
 def _orders_of_blocks(
-    schedule: "Schedule", before: "NDArray[Any]", after: "NDArray[Any]", default: "NDArray[Any]"
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+    schedule: Schedule, before: np.ndarray, after: np.ndarray, default: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the activities of a default stream and of others that the same block orders.
 
     Only those of streams that wait for each other, given by activities that do.
@@ -173,11 +167,11 @@ def _orders_of_blocks(
 
 
 def _joins(
-    schedule: "Schedule",
-    on_default: "NDArray[Any]",
-    streams: "NDArray[Any]",
-    default: "NDArray[Any]",
-) -> "NDArray[Any]":
+    schedule: Schedule,
+    on_default: np.ndarray,
+    streams: np.ndarray,
+    default: np.ndarray,
+) -> np.ndarray:
     """Return whether activities of a default stream join streams, of which each is one.
 
     Those that join streams use blocks of several, and they or the streams write these blocks.
@@ -194,11 +188,11 @@ def _joins(
         joined = np.unique(work[shares])
         count[joined] += 1
         is_joined |= (streams == stream) & np.isin(on_default, joined)
-    found: NDArray[Any] = is_joined & (count[on_default] > 1)
+    found: np.ndarray = is_joined & (count[on_default] > 1)
     return found
 
 
-def _uses_beside(schedule: "Schedule", default: "NDArray[Any]") -> _Uses:
+def _uses_beside(schedule: Schedule, default: np.ndarray) -> _Uses:
     """Return the uses of blocks that a default stream and another stream use."""
     used = schedule.touches
     if used is None:
@@ -217,7 +211,7 @@ def _uses_beside(schedule: "Schedule", default: "NDArray[Any]") -> _Uses:
 
 def _needed_of_block(
     works: list[int], streams: list[int], writes: list[bool]
-) -> "Iterator[tuple[int, int]]":
+) -> Iterator[tuple[int, int]]:
     """Yield pairs of activities of two streams that one block orders, by its uses in order.
 
     Whoever uses a block waits for the last that wrote it, and whoever writes it for all who used
@@ -239,18 +233,18 @@ def _needed_of_block(
         writer, readers = (work, stream), {}
 
 
-def _runs(values: "NDArray[Any]") -> "Iterator[tuple[int, int]]":
+def _runs(values: np.ndarray) -> Iterator[tuple[int, int]]:
     """Yield the begin and the end of each run of equal values."""
     edges = np.flatnonzero(np.append(True, values[1:] != values[:-1])) if len(values) else values
     yield from pairwise([*edges.tolist(), len(values)])
 
 
-def _pairs(first: "NDArray[Any]", last: "NDArray[Any]") -> "NDArray[Any]":
-    pairs: NDArray[Any] = (first.astype(np.int64) << 32) | last.astype(np.int64)
+def _pairs(first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    pairs: np.ndarray = (first.astype(np.int64) << 32) | last.astype(np.int64)
     return pairs
 
 
-def _previous_end(schedule: "Schedule") -> "NDArray[Any]":
+def _previous_end(schedule: Schedule) -> np.ndarray:
     """Return when the previous activity of the same stream ended; 0 without one."""
     order = np.lexsort((schedule.begin, schedule.stream))
     before, after = order[:-1], order[1:]

@@ -1,22 +1,16 @@
 """The pinned memory of the host that copies use."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.schedule import Schedule
 
 UNKNOWN = -1
 _NO_END = 2**63 - 1
 
 
-def pinned_places(schedule: "Schedule", copies: "NDArray[Any]") -> "NDArray[Any]":
+def pinned_places(schedule: Schedule, copies: np.ndarray) -> np.ndarray:
     """Return a number for the pinned memory that each of some copies uses; `UNKNOWN` if unknown.
 
     Copies whose memory overlaps have the same number, so that the slots of one block have different

@@ -1,20 +1,15 @@
 """Waits for copies of pinned memory that the program uses again."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.replay.trace import COPY
 from gpuviz.advice.waits.pinned_memory import UNKNOWN, pinned_places
+from gpuviz.advice.waits.waits import Waits
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.schedule import Schedule
-    from gpuviz.advice.waits.waits import Waits
 
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _TO_DEVICE, _TO_HOST = map(_COPY_KINDS.index, ("host_to_device", "device_to_host"))
@@ -36,13 +31,13 @@ class _Copies:
         is_unknown_upload: Whether it copies to the GPU from memory that is not known.
     """
 
-    launched: "NDArray[Any]"
-    until: "NDArray[Any]"
-    stream: "NDArray[Any]"
-    is_unknown_upload: "NDArray[Any]"
+    launched: np.ndarray
+    until: np.ndarray
+    stream: np.ndarray
+    is_unknown_upload: np.ndarray
 
 
-def waits_to_reuse(schedule: "Schedule", waits: "Waits") -> bool:
+def waits_to_reuse(schedule: Schedule, waits: Waits) -> bool:
     """Return whether a line waits as late as the pinned memory that it waits for allows.
 
     That is so if most of the time it waits for a copy from or to pinned memory that a later copy
@@ -83,7 +78,7 @@ def waits_to_reuse(schedule: "Schedule", waits: "Waits") -> bool:
     return bool(length[needed].sum() >= _LEAST_SHARE * length.sum())
 
 
-def waits_for_results(schedule: "Schedule", waits: "Waits") -> bool:
+def waits_for_results(schedule: Schedule, waits: Waits) -> bool:
     """Return whether a line mostly waits for copies to the host, which it may read then."""
     awaited = _awaited(schedule, waits.calls)
     work = np.array([awaited.get(call, _NEVER) for call in waits.calls.tolist()], np.int64)
@@ -94,13 +89,13 @@ def waits_for_results(schedule: "Schedule", waits: "Waits") -> bool:
     return bool(2 * length[copies].sum() > length.sum())
 
 
-def _first_since(launched: "NDArray[Any]", time: int) -> int:
+def _first_since(launched: np.ndarray, time: int) -> int:
     """Return the first of some times in order that is not before a time; -1 without one."""
     place = int(np.searchsorted(launched, time))
     return int(launched[place]) if place < len(launched) else _NEVER
 
 
-def _copies(schedule: "Schedule") -> _Copies:
+def _copies(schedule: Schedule) -> _Copies:
     """Return the copies from or to pinned memory."""
     activities = schedule.recording.tables["activities"]
     kinds = codes(activities["copy_kind"], _COPY_KINDS)[schedule.rows]
@@ -126,7 +121,7 @@ def _copies(schedule: "Schedule") -> _Copies:
     return _Copies(launched, until, schedule.stream[work], is_upload)
 
 
-def _awaited(schedule: "Schedule", calls: "NDArray[Any]") -> dict[int, int]:
+def _awaited(schedule: Schedule, calls: np.ndarray) -> dict[int, int]:
     """Return the activity that each call waits for; of several, the one launched last."""
     constraints = schedule.constraints
     rows = np.flatnonzero((constraints.work >= 0) & np.isin(constraints.call, calls))

@@ -1,7 +1,7 @@
 """Runs of activities of one line that follow each other, which one activity could replace."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,11 +10,6 @@ from gpuviz.advice.host_lines import line_numbers
 from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 # Shorter runs are the parts of one operation rather than the elements of a loop.
 LEAST_LENGTH = 8
@@ -36,12 +31,12 @@ class Runs:
 
     device: int
     kind: int
-    first: "NDArray[Any]"
-    last: "NDArray[Any]"
-    followers: "NDArray[Any]"
-    run: "NDArray[Any]"
+    first: np.ndarray
+    last: np.ndarray
+    followers: np.ndarray
+    run: np.ndarray
 
-    def chosen(self, mask: "NDArray[Any]") -> "Runs":
+    def chosen(self, mask: np.ndarray) -> "Runs":
         """Return some of the runs."""
         kept = mask[self.run]
         run = (np.cumsum(mask) - 1)[self.run[kept]]
@@ -58,8 +53,8 @@ class Runs:
 
 
 def runs_of(
-    schedule: Schedule, device: int, candidates: "NDArray[Any]", kinds: "NDArray[Any]"
-) -> "Iterator[Runs]":
+    schedule: Schedule, device: int, candidates: np.ndarray, kinds: np.ndarray
+) -> Iterator[Runs]:
     """Yield the runs of the lines with most activities in runs.
 
     In a run, at least eight activities of one line, thread and kind follow each other on the
@@ -124,9 +119,7 @@ def merged(schedule: Schedule, runs: Runs, least_ns: int) -> ScheduleChange:
     return ScheduleChange(duration=shorter, without_wait=between, without_gap=gaps, instant=between)
 
 
-def _calls_between(
-    schedule: Schedule, first: "NDArray[Any]", last: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _calls_between(schedule: Schedule, first: np.ndarray, last: np.ndarray) -> np.ndarray:
     """Return the calls of the same thread after each of some calls, until the last of its run."""
     calls = schedule.recording.tables["api_calls"]
     threads, begin = plain(calls["thread"]), plain(calls["time"])

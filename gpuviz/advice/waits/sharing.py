@@ -1,22 +1,17 @@
 """Which streams use the same memory, so that their work has to be in order."""
 
-from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.replay.trace import COPY
 from gpuviz.advice.waits.pinned_memory import UNKNOWN, pinned_places
 from gpuviz.analysis.derived_tables import derived
+from gpuviz.analysis.touches import Touches
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.schedule import Schedule
-    from gpuviz.analysis.touches import Touches
 
 _WAITS = WORDS["host_waits", "kind"]
 _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
@@ -47,11 +42,11 @@ class Sharing:
 
     def __init__(
         self,
-        schedule: "Schedule",
-        used: "Touches",
+        schedule: Schedule,
+        used: Touches,
         *,
         is_epochal: bool = True,
-        apart_from: "NDArray[Any] | None" = None,
+        apart_from: np.ndarray | None = None,
     ) -> None:
         # The schedule itself would never be freed, since it is the key of what is known of it.
         self._stream = schedule.stream
@@ -69,9 +64,7 @@ class Sharing:
         else:
             self._shared[:] = True
 
-    def between(
-        self, before: "NDArray[Any]", after: "NDArray[Any]", orders: "NDArray[Any]"
-    ) -> "NDArray[Any]":
+    def between(self, before: np.ndarray, after: np.ndarray, orders: np.ndarray) -> np.ndarray:
         """Return whether an order between two activities may matter.
 
         The stream of the first, and all streams that it waits for, must share no memory with the
@@ -90,13 +83,13 @@ class Sharing:
         links = reached.astype(np.int64)
         # The sum over all streams that lead to the first, and all that the second leads to.
         matter = links.T @ self._shared @ links.T > 0
-        found: NDArray[Any] = matter[self._epoch(before), stream[before], stream[after]]
+        found: np.ndarray = matter[self._epoch(before), stream[before], stream[after]]
         found |= self._epoch(before) != self._epoch(after)
         return found
 
-    def in_one_epoch(self, first: "NDArray[Any]", last: "NDArray[Any]") -> "NDArray[Any]":
+    def in_one_epoch(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
         """Return whether no synchronization of the device separates two activities."""
-        same: NDArray[Any] = self._epoch(first) == self._epoch(last)
+        same: np.ndarray = self._epoch(first) == self._epoch(last)
         return same
 
     @property
@@ -104,13 +97,11 @@ class Sharing:
         """Whether any two streams share memory, or may."""
         return bool(self._shared.any())
 
-    def _epoch(self, work: "NDArray[Any]") -> "NDArray[Any]":
-        epoch: NDArray[Any] = np.searchsorted(self._ends, self._launched[work])
+    def _epoch(self, work: np.ndarray) -> np.ndarray:
+        epoch: np.ndarray = np.searchsorted(self._ends, self._launched[work])
         return epoch
 
-    def _share_blocks(
-        self, schedule: "Schedule", used: "Touches", apart_from: "NDArray[Any]"
-    ) -> None:
+    def _share_blocks(self, schedule: Schedule, used: Touches, apart_from: np.ndarray) -> None:
         """Mark the streams that use a common block, of which at least one writes it."""
         tables = schedule.recording.tables
         seen = used.activity >= 0
@@ -136,7 +127,7 @@ class Sharing:
         everyone = np.arange(len(self.streams))
         self._shared[:, everyone, everyone] = False
 
-    def _share_host_memory(self, schedule: "Schedule") -> None:
+    def _share_host_memory(self, schedule: Schedule) -> None:
         """Mark the streams of which one copies to memory of the host and another one from it."""
         kinds = codes(schedule.recording.tables["activities"]["copy_kind"], _COPY_KINDS)
         to_host, to_device = map(_COPY_KINDS.index, ("device_to_host", "host_to_device"))
@@ -155,23 +146,23 @@ class Sharing:
         self._shared[:, everyone, everyone] = False
 
 
-def _epoch_ends(schedule: "Schedule") -> "NDArray[Any]":
+def _epoch_ends(schedule: Schedule) -> np.ndarray:
     tables = schedule.recording.tables
     threads = plain(tables["api_calls"]["thread"])[schedule.call[schedule.call >= 0]]
     several = len(np.unique(threads)) > 1 or len(schedule.recording.devices) > 1
     waits = derived(schedule.recording)["host_waits"]
     of_device = codes(waits["kind"], _WAITS) == _WAITS.index("context_synchronize")
-    ends: NDArray[Any] = np.sort(plain(waits["end"])[of_device])
+    ends: np.ndarray = np.sort(plain(waits["end"])[of_device])
     return ends[:0] if several else ends
 
 
-_known: "WeakKeyDictionary[Schedule, dict[tuple[bool, tuple[int, ...]], Sharing | None]]" = (
+_known: WeakKeyDictionary[Schedule, dict[tuple[bool, tuple[int, ...]], Sharing | None]] = (
     WeakKeyDictionary()
 )
 
 
 def sharing(
-    schedule: "Schedule", *, is_epochal: bool = True, apart_from: "NDArray[Any] | None" = None
+    schedule: Schedule, *, is_epochal: bool = True, apart_from: np.ndarray | None = None
 ) -> Sharing | None:
     """Return which streams of a recording share memory; None if that is not recorded.
 

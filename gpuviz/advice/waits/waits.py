@@ -1,9 +1,10 @@
 """Lines of the program in which the host waits for earlier work of the GPU."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.advice.evidence import Evidence, Line
 from gpuviz.advice.finding import Finding
@@ -20,12 +21,6 @@ from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES
 from gpuviz.data.once import Once
 from gpuviz.quantities import format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
 
 _KINDS = DICTIONARIES["host_waits", "kind"]
 # Each line costs a replay of the schedule.
@@ -52,18 +47,18 @@ class Waits:
         work: All activities but the line's own copies.
     """
 
-    all_calls: "NDArray[Any]"
-    rows: "NDArray[Any]"
-    calls: "NDArray[Any]"
-    begin: "NDArray[Any]"
-    end: "NDArray[Any]"
+    all_calls: np.ndarray
+    rows: np.ndarray
+    calls: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
     transfer_ns: int
     is_copy: bool
     only_synchronizes: bool
     stack: int
-    work: "NDArray[Any]"
+    work: np.ndarray
 
-    def time_on(self, schedule: Schedule) -> "NDArray[Any]":
+    def time_on(self, schedule: Schedule) -> np.ndarray:
         """Return how long the host waited for each activity, in ns."""
         begin, end = schedule.begin[self.work], schedule.end[self.work]
         return Intervals(self.begin, self.end).within(begin, end)
@@ -124,7 +119,7 @@ def longest_waits(schedule: Schedule) -> tuple[Waits, ...]:
     return tuple(each for each in _longest(schedule) if _is_long(schedule, each))
 
 
-def longest_without(schedule: Schedule, waits: Waits, calls: "NDArray[Any]") -> Waits | None:
+def longest_without(schedule: Schedule, waits: Waits, calls: np.ndarray) -> Waits | None:
     """Return the waits of a line without those in some calls; None if `longest_waits` had none."""
     left, of_left = (~np.isin(each, calls) for each in (waits.calls, waits.all_calls))
     if not left.any():
@@ -175,14 +170,14 @@ def _is_long(schedule: Schedule, waits: Waits) -> bool:
     return waits.total_ns(schedule) >= max(schedule.relevant_ns, waits.transfer_ns)
 
 
-def _filled(column: "pa.ChunkedArray") -> "NDArray[Any]":
+def _filled(column: pa.ChunkedArray) -> np.ndarray:
     import pyarrow.compute as pc
 
-    filled: NDArray[Any] = plain(pc.fill_null(column, 0))
+    filled: np.ndarray = plain(pc.fill_null(column, 0))
     return filled
 
 
-def _longest(schedule: Schedule) -> "Iterator[Waits]":
+def _longest(schedule: Schedule) -> Iterator[Waits]:
     """Yield the lines during whose waits the GPU works longest."""
     recording = schedule.recording
     table = derived(recording)["host_waits"]

@@ -5,12 +5,10 @@ against a known one, and returns the checked numbers. At scale 1 a run takes sec
 ``scale`` changes the sizes, but hardly the number of iterations.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import cast
 
 
 @dataclass(frozen=True, slots=True)

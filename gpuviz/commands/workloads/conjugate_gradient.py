@@ -6,6 +6,9 @@ of convergence that needs one number of each; the other vectors are temporary.
 
 from typing import Any
 
+import cupy as cp
+from cupyx.scipy import sparse
+
 CHECKPOINT = 10
 GRID = 160
 TOLERANCE = 1e-7
@@ -18,8 +21,6 @@ def main(scale: float = 1.0) -> dict[str, float]:
     Raises:
         ArithmeticError: The residual, recomputed from the solution, is above 1e-6.
     """
-    import cupy as cp
-
     grid = max(8, int(GRID * scale ** (1 / 3)))
     matrix = _poisson_matrix(grid)
     exact = cp.random.default_rng(0).standard_normal(grid**3)
@@ -44,8 +45,6 @@ def main(scale: float = 1.0) -> dict[str, float]:
 
 def _poisson_matrix(grid: int) -> Any:
     """Return the (grid^3, grid^3) matrix of the negative Laplacian, in CSR."""
-    from cupyx.scipy import sparse
-
     line = sparse.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(grid, grid), format="csr")
     one = sparse.identity(grid, format="csr")
     square = sparse.kron(line, one, format="csr") + sparse.kron(one, line, format="csr")
@@ -55,8 +54,6 @@ def _poisson_matrix(grid: int) -> Any:
 
 def _solve(matrix: Any, right: Any, *, limit: int) -> tuple[list[Any], int]:
     """Return solutions, one of every CHECKPOINT iterations and the last, and the iterations."""
-    import cupy as cp
-
     solution = cp.zeros_like(right)
     residual = right.copy()
     direction = residual.copy()

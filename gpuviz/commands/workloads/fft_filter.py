@@ -10,6 +10,12 @@ of ``cupyx.empty_pinned`` it continues.
 from dataclasses import dataclass
 from typing import Any
 
+import cupy as cp
+import numpy as np
+from cupyx.scipy import fft
+
+from gpuviz import name_stream
+
 CHUNKS = 64
 LINES = 1024
 SAMPLES = 16_384
@@ -24,8 +30,6 @@ def main(scale: float = 1.0) -> dict[str, float]:
     Raises:
         ArithmeticError: A sample differs by more than 1e-3 from the tone, whose amplitude is 1.
     """
-    import numpy as np
-
     lines = max(2, int(LINES * scale))
     tone, hum = _waves()
     lanes = [_Lane.make(lines, name) for name in ("even chunks", "odd chunks")]
@@ -47,8 +51,6 @@ def main(scale: float = 1.0) -> dict[str, float]:
 
 def _waves() -> tuple[Any, Any]:
     """Return one line of the tone to keep and of the hum to remove."""
-    import numpy as np
-
     phase = 2 * np.pi * np.arange(SAMPLES) / SAMPLES
     return (
         np.sin(TONE_CYCLES * phase).astype(np.float32),
@@ -69,12 +71,6 @@ class _Lane:
 
     @classmethod
     def make(cls, lines: int, name: str) -> "_Lane":
-        import cupy as cp
-        import numpy as np
-        from cupyx.scipy.fft import get_fft_plan
-
-        from gpuviz import name_stream
-
         shape = (lines, SAMPLES)
         stream = cp.cuda.Stream(non_blocking=True)
         name_stream(stream, name)
@@ -85,8 +81,8 @@ class _Lane:
             spectrum = cp.empty((lines, SAMPLES // 2 + 1), dtype=cp.complex64)
             # A plan's work area can be used on one stream at a time; CuPy caches plans globally.
             plans = (
-                get_fft_plan(signal, axes=1, value_type="R2C"),
-                get_fft_plan(spectrum, shape=SAMPLES, axes=1, value_type="C2R"),
+                fft.get_fft_plan(signal, axes=1, value_type="R2C"),
+                fft.get_fft_plan(spectrum, shape=SAMPLES, axes=1, value_type="C2R"),
             )
         return cls(
             stream=stream,
@@ -98,9 +94,6 @@ class _Lane:
 
     def start(self) -> None:
         """Start filtering the input into the output; neither may be used until it is done."""
-        import cupy as cp
-        from cupyx.scipy import fft
-
         forward, backward = self.plans
         with self.stream:
             signal = cp.empty(self.input.shape, dtype=cp.float32)

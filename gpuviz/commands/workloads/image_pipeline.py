@@ -8,6 +8,12 @@ timeline: a separate stream copies label images to the host, hidden by kernels o
 from collections import deque
 from typing import Any
 
+import cupy as cp
+import cupyx
+from cupyx.scipy import ndimage
+
+from gpuviz import name_stream
+
 IMAGES = 24
 SIDE = 4096
 SIZES = (1.0, 0.75, 1.25, 0.5)
@@ -23,10 +29,6 @@ def main(scale: float = 1.0) -> dict[str, float]:
     Raises:
         ArithmeticError: The number of spots found in an image differs from the true number.
     """
-    import cupy as cp
-
-    from gpuviz import name_stream
-
     spots_across = [max(2, int(SIDE * size * scale**0.5) // SPACING) for size in SIZES]
     thumbnails = []
     spots = 0
@@ -56,8 +58,6 @@ def main(scale: float = 1.0) -> dict[str, float]:
 
 def _make_image(random: Any, spots_across: int) -> Any:
     """Return a noisy, unevenly lit square image with spots_across^2 spots of brightness 1."""
-    import cupy as cp
-
     side = spots_across * SPACING
     position = cp.arange(side, dtype=cp.float32)
     offset = position % SPACING - SPACING / 2
@@ -71,9 +71,6 @@ def _make_image(random: Any, spots_across: int) -> Any:
 
 def _measure(image: Any, archive: "_Archive") -> tuple[int, float, Any]:
     """Return the number of spots, their total area in pixels, and a thumbnail."""
-    import cupy as cp
-    from cupyx.scipy import ndimage
-
     background = ndimage.gaussian_filter(image, sigma=SPACING)
     # The background's kernels run longest, so they hide a copy that starts now.
     archive.copy()
@@ -91,11 +88,6 @@ class _Archive:
     """Copies label images to the host, through two alternating pinned buffers."""
 
     def __init__(self, pixels: int) -> None:
-        import cupy as cp
-        import cupyx
-
-        from gpuviz import name_stream
-
         self._stream = cp.cuda.Stream(non_blocking=True)
         name_stream(self._stream, "label copies")
         self._buffers = deque(cupyx.empty_pinned(pixels, dtype=cp.int32) for _ in range(2))
@@ -105,8 +97,6 @@ class _Archive:
 
     def add(self, labels: Any, found: int) -> None:
         """Add the labels of an image, computed on the current stream, to be copied later."""
-        import cupy as cp
-
         self._added = labels, found, cp.cuda.get_current_stream().record()
 
     def copy(self) -> None:

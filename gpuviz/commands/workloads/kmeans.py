@@ -6,6 +6,8 @@ each chunk, are most of the peak; computing the distance as ``|x|^2 - 2 x c + |c
 
 from typing import Any
 
+import cupy as cp
+
 CLUSTERS = 32
 FEATURES = 32
 CHUNKS = 12
@@ -41,8 +43,6 @@ def main(scale: float = 1.0) -> dict[str, float]:
 
 def _make_points(count: int) -> Any:
     """Return (count, FEATURES) points scattered around CLUSTERS true centres."""
-    import cupy as cp
-
     random = cp.random.default_rng(0)
     true_centres = 4 * random.standard_normal((CLUSTERS, FEATURES), dtype=cp.float32)
     points = random.standard_normal((count, FEATURES), dtype=cp.float32)
@@ -52,8 +52,6 @@ def _make_points(count: int) -> Any:
 
 def _iterate(points: Any, centres: Any) -> tuple[Any, float]:
     """Return the means of the points nearest to each centre, and the inertia before the move."""
-    import cupy as cp
-
     sums = cp.zeros_like(centres)
     counts = cp.zeros(CLUSTERS, dtype=cp.float32)
     inertia = cp.zeros((), dtype=cp.float64)
@@ -70,8 +68,6 @@ def _iterate(points: Any, centres: Any) -> tuple[Any, float]:
 
 def _assign(chunk: Any, centres: Any) -> tuple[Any, Any]:
     """Return, for each point, the nearest centre and the squared distance to it."""
-    import cupy as cp
-
     differences = chunk[:, None, :] - centres[None, :, :]
     distances = cp.square(differences).sum(axis=2)
     return distances.argmin(axis=1), distances.min(axis=1)

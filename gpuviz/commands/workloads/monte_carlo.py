@@ -7,6 +7,8 @@ needed, and ``concatenate`` allocates the same bytes again. ``normals`` holds al
 from math import erf, exp, log, sqrt
 from typing import Any
 
+import cupy as cp
+
 BATCHES = 200
 PATHS = 1_000_000
 STEPS = 64
@@ -38,8 +40,6 @@ def main(scale: float = 1.0) -> dict[str, float]:
     Raises:
         ArithmeticError: The prices are more than five standard errors apart.
     """
-    import cupy as cp
-
     paths = max(1024, int(PATHS * scale))
     random = cp.random.default_rng(0)
     kernel = cp.RawKernel(KERNEL, "walk_paths")
@@ -75,8 +75,6 @@ def _normal_below(value: float) -> float:
 
 def _simulate(kernel: Any, random: Any, paths: int) -> Any:
     """Return the discounted payoffs of one batch of paths."""
-    import cupy as cp
-
     year = YEARS / STEPS
     normals = random.standard_normal((STEPS, paths), dtype=cp.float32)
     payoffs = cp.empty(paths, dtype=cp.float32)
