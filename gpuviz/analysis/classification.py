@@ -14,7 +14,7 @@ from gpuviz.analysis.row_facts import ROW_FACTS
 from gpuviz.analysis.sampled_work import TABLES as SAMPLED
 from gpuviz.analysis.stream_waits import stream_waits
 from gpuviz.analysis.unseen import FURTHER, unseen_spans
-from gpuviz.data.arrays import coded, empty, numbers
+from gpuviz.data.arrays import coded, empty, numbers, with_columns
 from gpuviz.data.arrays import texts as text_array
 from gpuviz.data.codes import NAMED_KINDS
 from gpuviz.data.columns import codes, plain
@@ -72,9 +72,7 @@ def cut(table: pa.Table, name: str, window: tuple[int, int]) -> pa.Table:
     columns = {"time": begin, "end": end}
     if name == "host_waits":
         columns |= _parts_within(inside, window)
-    for column, values in columns.items():
-        place = inside.schema.get_field_index(column)
-        inside = inside.set_column(place, inside.schema.field(column), pa.array(values))
+    inside = with_columns(inside, **columns)
     if name in {"idle_gaps", "unseen_spans"}:
         return inside.filter(begin < end)
     return inside

@@ -8,6 +8,7 @@ import pyarrow as pa
 from gpuviz.analysis.grouping import Groups
 from gpuviz.analysis.launches import CallSites, calls_of, check_by, durations, stacks_of
 from gpuviz.analysis.peer_copies import peer_copies
+from gpuviz.data.arrays import with_columns
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
@@ -80,8 +81,7 @@ def _whole_copies(recording: RecordingData) -> tuple[pa.Table, np.ndarray]:
     is_copy[staged.arrival] = False
     end = plain(activities["end"]).copy()
     end[staged.activity] = staged.end
-    place = activities.schema.get_field_index("end")
-    whole = activities.set_column(place, activities.schema.field("end"), pa.array(end))
+    whole = with_columns(activities, end=end)
     rows = np.flatnonzero(is_copy)
     return whole.take(rows), np.isin(rows, staged.activity)
 

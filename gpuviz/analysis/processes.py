@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from gpuviz.analysis.classification import derive
 from gpuviz.analysis.process_rows import ProcessRows
-from gpuviz.data.arrays import numbers
+from gpuviz.data.arrays import with_columns
 from gpuviz.data.columns import plain
 from gpuviz.data.derived import OF_ROWS, ROWS
 from gpuviz.data.manifest import Manifest
@@ -83,12 +83,11 @@ def derive_by_process(
     parts = []
     for process in processes(recording):
         part = derive(process.recording.tables, name, window)
-        for column, target in targets.items():
-            place = part.schema.get_field_index(column)
-            rows = _of_whole(plain(part[column]), process.rows[target])
-            field = part.schema.field(column)
-            part = part.set_column(place, field, numbers(rows, field.type))
-        parts.append(part)
+        rows = {
+            column: _of_whole(plain(part[column]), process.rows[target])
+            for column, target in targets.items()
+        }
+        parts.append(with_columns(part, **rows))
     return pa.concat_tables(parts).combine_chunks()
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz.analysis.pools import TORCH_OWNER, is_torchs
+from gpuviz.data.arrays import with_columns
 from gpuviz.data.columns import plain
 from gpuviz.data.manifest import TORCH_ALLOCATOR, Manifest
 from gpuviz.data.once import Once
@@ -34,11 +35,9 @@ def by_torch_alone(recording: RecordingData) -> RecordingData:
         for row in known
         if row["owner"] >= TORCH_OWNER
     ]
-    numbers = pa.array(pools - np.uint32(2 * TORCH_OWNER), pa.uint32())
-    column = events.schema.get_field_index("pool")
     tables = {
         **recording.tables,
-        "memory_events": events.set_column(column, events.schema.field(column), numbers),
+        "memory_events": with_columns(events, pool=pools - np.uint32(2 * TORCH_OWNER)),
         "pools": pa.Table.from_pylist(rows, recording.tables["pools"].schema),
     }
     return RecordingData.of_checked(tables, of_torch_alone(recording.manifest))

@@ -15,7 +15,7 @@ from gpuviz.analysis.processes import derive_by_process, processes
 from gpuviz.analysis.state import state_at
 from gpuviz.analysis.unseen import TABLE as UNRECORDED
 from gpuviz.analysis.unseen import unseen_spans
-from gpuviz.data.arrays import numbers
+from gpuviz.data.arrays import numbers, with_columns
 from gpuviz.data.columns import plain
 from gpuviz.data.derived import OF_ROWS, ROWS, schemas
 from gpuviz.data.recording_data import RecordingData
@@ -142,8 +142,7 @@ def _renumbered(name: str, table: pa.Table, chosen: Chosen) -> pa.Table:
         if of == name:
             rows = chosen[rows_of]
             numbers = np.append(np.where(rows, np.cumsum(rows) - 1, -1), -1)
-            values = pa.array(numbers[plain(table[column])], pa.int32())
-            table = table.set_column(table.schema.get_field_index(column), column, values)
+            table = with_columns(table, **{column: numbers[plain(table[column])]})
     return table.cast(schemas()[name])
 
 

@@ -114,6 +114,17 @@ def batch_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.RecordB
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+def with_columns(table: pa.Table, **columns: np.ndarray | pa.Array) -> pa.Table:
+    """Return a table of which some columns are replaced: integers, or arrays of their types."""
+    for name, values in columns.items():
+        place = table.schema.get_field_index(name)
+        field = table.schema.field(place)
+        is_array = isinstance(values, np.ndarray)
+        column = numbers(values, field.type) if is_array else values
+        table = table.set_column(place, field, column)
+    return table
+
+
 @cache
 def empty(schema: pa.Schema) -> pa.Table:
     """Return a table without rows."""

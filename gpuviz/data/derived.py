@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
-from gpuviz.data.arrays import numbers
+from gpuviz.data.arrays import numbers, with_columns
 from gpuviz.data.codes import HOST_WAIT_KINDS, IDLE_CAUSES, MARK_KINDS, NAMED_KINDS
 from gpuviz.data.columns import codes, distinct, plain, rows_at
 from gpuviz.data.stored_tables import Stored
@@ -284,8 +284,7 @@ def _with_only_streams(gaps: pa.Table, tables: Tables) -> pa.Table:
         known = ran_on(device)
         lanes.append(rows)
         if len(known) == 1 and not plain(rows["stream"]).any():
-            only = pa.array(np.full(rows.num_rows, known[0]), pa.uint32())
-            lanes.append(rows.set_column(rows.schema.get_field_index("stream"), "stream", only))
+            lanes.append(with_columns(rows, stream=np.full(rows.num_rows, known[0])))
     return pa.concat_tables(lanes) if lanes else gaps
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from gpuviz.data.arrays import coded, numbers
+from gpuviz.data.arrays import coded, with_columns
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.event_times import event_times
 from gpuviz.data.first_rows import first_rows
@@ -55,8 +55,7 @@ def with_staged_copies(tables: Tables) -> dict[str, pa.Table]:
     lag = columns["time"][into] - columns["time"][out]
     columns["time"][into] = begin + lag
     columns["time"][out] = begin
-    for name, values in columns.items():
-        activities = _with_column(activities, "activities", name, values)
+    activities = with_columns(activities, **columns)
     place = activities.schema.get_field_index("copy_kind")
     field = schemas()["activities"].field("copy_kind")
     tables["activities"] = activities.set_column(place, field, coded(kind, _COPY_KINDS))
@@ -103,7 +102,7 @@ def _with_streams(tables: Tables, out: np.ndarray, into: np.ndarray) -> tuple[pa
     of_call = np.append(plain(calls["stream"]), 0)
     stream = np.where(of_call[call] != 0, of_call[call], stream).astype(np.uint32)
     of_call[call] = stream
-    return _with_column(calls, "api_calls", "stream", of_call[:-1]), stream
+    return with_columns(calls, stream=of_call[:-1]), stream
 
 
 def _begins(tables: Tables, out: np.ndarray, stream: np.ndarray) -> np.ndarray:
@@ -137,9 +136,3 @@ def _begins(tables: Tables, out: np.ndarray, stream: np.ndarray) -> np.ndarray:
             earliest = np.where(is_own, np.maximum(earliest, latest[before]), earliest)
     begin[large] = np.minimum(begin[large], earliest)
     return begin
-
-
-def _with_column(table: pa.Table, name: str, column: str, values: np.ndarray) -> pa.Table:
-    field = schemas()[name].field(column)
-    place = table.schema.get_field_index(column)
-    return table.set_column(place, field, numbers(values, field.type))

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz.analysis.host_memory import TABLE, as_memory_events
+from gpuviz.data.arrays import with_columns
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS, schemas
@@ -54,11 +55,8 @@ def with_pinned(recording: RecordingData) -> WithPinned:
         return WithPinned(recording, first, rows[:0])
     added = as_memory_events(events.take(rows))
     pool = _unused(plain(tables["pools"]["id"]))
-    constants = {"device": recording.devices[0], "pool": pool}
-    for name, value in constants.items():
-        kind = added.schema.field(name).type
-        column = pa.array(np.full(len(rows), value), kind)
-        added = added.set_column(added.schema.get_field_index(name), name, column)
+    device = np.full(len(rows), recording.devices[0])
+    added = with_columns(added, device=device, pool=np.full(len(rows), pool))
     whole = [tables[_EVENTS].select(added.schema.names), added]
     tables[_EVENTS] = pa.concat_tables(whole).unify_dictionaries().combine_chunks()
     named = {"id": pool, "owner": 0, "memory": "pinned", "segment_type": "unknown"}

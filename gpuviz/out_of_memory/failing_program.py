@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from gpuviz.analysis.allocator_settings import known_settings
 from gpuviz.analysis.pools import TORCH_OWNER, are_of, is_torchs
-from gpuviz.data.arrays import numbers
+from gpuviz.data.arrays import with_columns
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS, schemas
@@ -110,16 +110,12 @@ class FailingProgram:
 
 def _as_gpuvizs(events: pa.Table, pools: pa.Table) -> dict[str, pa.Table]:
     """Return tables in which the pools of torch's allocator are those of one like it."""
-
-    def moved(table: pa.Table, column: str, by: int) -> pa.Table:
-        place = table.schema.get_field_index(column)
-        field = table.schema.field(place)
-        return table.set_column(place, field, numbers(plain(table[column]) - by, field.type))
-
     own = pools.filter(is_torchs(plain(pools["id"])))
     return {
-        _EVENTS: moved(events, "pool", 2 * TORCH_OWNER),
-        "pools": moved(moved(own, "id", 2 * TORCH_OWNER), "owner", TORCH_OWNER),
+        _EVENTS: with_columns(events, pool=plain(events["pool"]) - 2 * TORCH_OWNER),
+        "pools": with_columns(
+            own, id=plain(own["id"]) - 2 * TORCH_OWNER, owner=plain(own["owner"]) - TORCH_OWNER
+        ),
     }
 
 

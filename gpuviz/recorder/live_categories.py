@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from gpuviz.analysis.categories import category_rows, is_training
 from gpuviz.conclusions.store import MOST_CATEGORIZED
+from gpuviz.data.arrays import with_columns
 from gpuviz.data.columns import plain, rows_at
 from gpuviz.data.conclusions import schemas
 from gpuviz.data.first_rows import first_rows
@@ -56,7 +57,7 @@ class LiveCategories:
         is_known = categories[place] == _categories(found)
         gone = rows_at(self.known, np.flatnonzero(~np.isin(before, after)))
         unknown = pa.array([_UNKNOWN] * gone.num_rows, pa.utf8())
-        gone = gone.set_column(gone.schema.get_field_index("category"), "category", unknown)
+        gone = with_columns(gone, category=unknown)
         self._changed = pa.concat_tables([rows_at(found, np.flatnonzero(~is_known)), gone])
         self.known = found
 

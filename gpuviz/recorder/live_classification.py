@@ -11,6 +11,7 @@ from gpuviz import _core
 from gpuviz.analysis.classification import derive, table_of
 from gpuviz.analysis.row_facts import event_columns, names, times_of_accesses
 from gpuviz.analysis.stream_origins import StreamOrigin
+from gpuviz.data.arrays import with_columns
 from gpuviz.data.columns import plain, rows_at
 from gpuviz.data.derived import OF_ROWS, ROWS
 from gpuviz.data.derived import schemas as derived_schemas
@@ -294,16 +295,14 @@ def _renumbered(name: str, table: pa.Table, firsts: Mapping[str, int]) -> pa.Tab
         rows = plain(table[column])
         first = firsts.get(target)
         numbers = np.full_like(rows, -1) if first is None else np.where(rows < 0, -1, rows + first)
-        place = table.schema.get_field_index(column)
-        field = table.schema.field(place)
-        table = table.set_column(place, field, pa.array(numbers, field.type))
+        table = with_columns(table, **{column: numbers})
     return table
 
 
 def _clipped(gaps: pa.Table, from_ns: int) -> pa.Table:
     """Return the idle gaps from a time on."""
     later = gaps.filter(plain(gaps["end"]) > from_ns)
-    return _with_times(later, time=np.maximum(plain(later["time"]), from_ns))
+    return with_columns(later, time=np.maximum(plain(later["time"]), from_ns))
 
 
 def _split(gaps: pa.Table, at_ns: int) -> pa.Table:
@@ -312,15 +311,8 @@ def _split(gaps: pa.Table, at_ns: int) -> pa.Table:
     across = (starts < at_ns) & (at_ns < ends)
     if not across.any():
         return gaps
-    earlier = _with_times(gaps, end=np.where(across, at_ns, ends))
+    earlier = with_columns(gaps, end=np.where(across, at_ns, ends))
     rows = np.flatnonzero(across)
-    later = _with_times(gaps.take(rows), time=np.full(len(rows), at_ns))
+    later = with_columns(gaps.take(rows), time=np.full(len(rows), at_ns))
     order = np.argsort(np.concatenate([np.arange(len(starts)), rows]), kind="stable")
     return pa.concat_tables([earlier, later]).unify_dictionaries().take(order)
-
-
-def _with_times(table: pa.Table, **columns: np.ndarray) -> pa.Table:
-    for name, values in columns.items():
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, table.schema.field(place), pa.array(values, pa.int64()))
-    return table

@@ -11,6 +11,7 @@ from gpuviz.analysis.classification import with_own
 from gpuviz.analysis.collective_kernels import NCCL
 from gpuviz.analysis.compilations import NUMBA
 from gpuviz.analysis.derived_tables import derived
+from gpuviz.data.arrays import with_columns
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.manifest import LIBRARIES, Manifest
 from gpuviz.data.tables import DICTIONARIES, Tables, schemas
@@ -74,8 +75,7 @@ def _with_new_names(known: Tables, calls: pa.Table) -> dict[str, pa.Table]:
     """Return the derived tables with the new ids of the names of calls."""
     waits = known["host_waits"]
     names = np.append(plain(calls["name"]), 0).astype(np.uint32)[plain(waits["call"])]
-    place = waits.schema.get_field_index("name")
-    return {**known, "host_waits": waits.set_column(place, "name", pa.array(names))}
+    return {**known, "host_waits": with_columns(waits, name=names)}
 
 
 def _redacted_processes(processes: pa.Table) -> pa.Table:
@@ -161,8 +161,7 @@ def _redacted_strings(recording: "Recording") -> dict[str, pa.Table]:
         names = DICTIONARIES[table, kinds] if kinds is not None else (default,)
         numbers = codes(rows[kinds], names) if kinds is not None else None
         ids = pseudonyms.ids(plain(rows[column]), numbers, names, is_call=table == "api_calls")
-        place = rows.schema.get_field_index(column)
-        tables[table] = rows.set_column(place, column, pa.array(ids, pa.uint32()))
+        tables[table] = with_columns(rows, **{column: np.array(ids, np.uint32)})
     tables["strings"] = pa.table(
         {"id": range(1, len(pseudonyms.texts) + 1), "text": pseudonyms.texts},
         schema=schemas()["strings"],
@@ -229,9 +228,7 @@ def _named(table: pa.Table, noun: str) -> pa.Table:
 
 def _unnamed(streams: pa.Table) -> pa.Table:
     """Return streams none of which has its name from the program."""
-    place = streams.schema.get_field_index("named")
-    zeros = pa.array([0] * streams.num_rows, pa.uint8())
-    return streams.set_column(place, streams.schema.field(place), zeros)
+    return with_columns(streams, named=np.zeros(streams.num_rows, np.uint8))
 
 
 def _with_known_words(table: pa.Table, name: str, column: str) -> pa.Table:

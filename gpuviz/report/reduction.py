@@ -10,6 +10,7 @@ import pyarrow as pa
 from gpuviz.analysis.classification import with_own
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.moments import as_ns
+from gpuviz.data.arrays import with_columns
 from gpuviz.data.columns import plain
 from gpuviz.data.tables import schemas
 from gpuviz.formats.gpuviz import DERIVED_FOLDER
@@ -145,10 +146,8 @@ def _without_calls(recording: "Recording") -> "Recording":
 
 def _without_calls_of_waits(waits: pa.Table) -> pa.Table:
     kept = waits.filter(plain(waits["synchronization"]) >= 0)
-    for column, value in (("name", 0), ("call", -1), ("stack", 0)):
-        place, field = kept.schema.get_field_index(column), kept.schema.field(column)
-        kept = kept.set_column(place, field, pa.array(np.full(len(kept), value), field.type))
-    return kept
+    none = np.zeros(len(kept), np.int64)
+    return with_columns(kept, name=none, call=none - 1, stack=none)
 
 
 @dataclass(frozen=True, slots=True)

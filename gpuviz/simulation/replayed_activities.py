@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuviz.analysis.launches import calls_of
+from gpuviz.data.arrays import with_columns
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS, Tables
@@ -156,7 +157,7 @@ def _memory_events(
         ranges[pairs.rows] = plain(before["range"])[pairs.origins]
         times[pairs.rows] = _ascending(before, pairs.origins)
     streams = _stream_ids(replayed, recording)[plain(events["stream"])]
-    return _with(events, time=times, range=ranges, stream=streams)
+    return with_columns(events, time=times, range=ranges, stream=streams)
 
 
 def _device_memory(
@@ -165,7 +166,7 @@ def _device_memory(
     aligned: Mapping[int, _Pairs],
 ) -> pa.Table:
     samples = replayed.tables["device_memory"]
-    return _with(samples, time=_retimed(samples, replayed, recording, aligned))
+    return with_columns(samples, time=_retimed(samples, replayed, recording, aligned))
 
 
 def _retimed(
@@ -234,7 +235,7 @@ def _launch_blocks(
     known[known] = codes(events["action"], ACTIONS)[rows[latest[known]]] == alloc
     moved = plain(events["address"])[rows[latest[known]]]
     offsets = plain(table["address"])[known] - blocks[known]
-    return _with(table.filter(known), block=moved, address=moved + offsets)
+    return with_columns(table.filter(known), block=moved, address=moved + offsets)
 
 
 def _latest(
@@ -255,12 +256,3 @@ def _latest(
     result = np.empty(len(both), np.int64)
     result[order] = found
     return result[len(addresses) :]
-
-
-def _with(table: pa.Table, **columns: np.ndarray) -> pa.Table:
-    """Return a table with some columns replaced."""
-    for name, values in columns.items():
-        field = table.schema.field(name)
-        position = table.schema.get_field_index(name)
-        table = table.set_column(position, field, pa.array(values, field.type))
-    return table

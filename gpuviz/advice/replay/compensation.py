@@ -15,6 +15,7 @@ from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.processes import processes
 from gpuviz.analysis.time_map import TimeMap
 from gpuviz.analysis.unseen import is_whole
+from gpuviz.data.arrays import with_columns
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.once import Once
 from gpuviz.data.recording_data import RecordingData
@@ -229,7 +230,9 @@ class _Moved:
         """Return the recording with these times."""
         recording = self._schedule.recording
         tables = dict(self._tables)
-        tables["api_calls"] = _with(tables["api_calls"], time=self._called, end=self._returned)
+        tables["api_calls"] = with_columns(
+            tables["api_calls"], time=self._called, end=self._returned
+        )
         tables["activities"] = self._activities()
         tables["synchronizations"] = self._synchronizations()
         tables |= {
@@ -262,7 +265,7 @@ class _Moved:
         shift = np.where(
             number >= 0, np.append(self._shift, 0)[number], begin - self._device(begin)
         )
-        return _with(table, time=begin - shift, end=end - shift)
+        return with_columns(table, time=begin - shift, end=end - shift)
 
     def _synchronizations(self) -> pa.Table:
         """Return waits with the times of their calls; events were reached by the device."""
@@ -275,7 +278,7 @@ class _Moved:
             name: np.where(is_record, _known(self._device, plain(table[name])), plain(moved[name]))
             for name in ("time", "end")
         }
-        return _with(table, **columns)
+        return with_columns(table, **columns)
 
     def _timed(self, table: pa.Table) -> pa.Table:
         """Return a table with the times of the threads, or of the calls, that its rows have."""
@@ -305,16 +308,9 @@ def _moved(table: pa.Table, move: _Move) -> pa.Table:
         after = _known(move, before)
         is_ordered = name == "time" and bool((np.diff(before) >= 0).all())
         columns[name] = np.maximum.accumulate(after) if is_ordered else after
-    return _with(table, **columns)
+    return with_columns(table, **columns)
 
 
 def _known(move: _Move, times: np.ndarray) -> np.ndarray:
     """Return what times become; 0 and less is no time, or the start of the recording."""
     return np.where(times > 0, move(times), times)
-
-
-def _with(table: pa.Table, **columns: np.ndarray) -> pa.Table:
-    for name, values in columns.items():
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, table.schema.field(name), pa.array(values))
-    return table
