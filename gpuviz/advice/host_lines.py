@@ -1,7 +1,5 @@
 """Lines of the program in findings."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.advice.evidence import Line
@@ -9,23 +7,19 @@ from gpuviz.advice.finding import named
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import CallSites
 from gpuviz.data.call_stacks import NO_STACK, Frame
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.quantities import format_duration
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _MOST_LINES = 5
 
 
-def line_numbers(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
+def line_numbers(recording: RecordingData, stacks: np.ndarray) -> np.ndarray:
     """Return a number for each call stack, equal for the same line of the program."""
     return CallSites(recording, stacks).numbers("line")
 
 
 def longest_lines(
-    recording: "RecordingData", stacks: "NDArray[Any]", time_ns: "NDArray[Any]"
+    recording: RecordingData, stacks: np.ndarray, time_ns: np.ndarray
 ) -> tuple[Line, ...]:
     """Return the lines with the most time, with their sums, longest first."""
     if not len(stacks):
@@ -39,18 +33,18 @@ def longest_lines(
     )
 
 
-def line_of(recording: "RecordingData", stack: int, amount: str) -> Line:
+def line_of(recording: RecordingData, stack: int, amount: str) -> Line:
     """Return the line of the program in a call stack."""
     site, source = recording.call_stacks.call_site(stack)
     return Line(site, source, amount, stack)
 
 
-def text_of(line: "Line | Frame") -> str:
+def text_of(line: Line | Frame) -> str:
     """Return a line for a sentence: its text if known, else where it is."""
     return named("" if line.site == NO_STACK else line.site, line.source.strip())
 
 
-def between(recording: "RecordingData", before: int, after: int) -> tuple[Frame, Frame] | None:
+def between(recording: RecordingData, before: int, after: int) -> tuple[Frame, Frame] | None:
     """Return the lines of the innermost common function at which two call stacks differ.
 
     Equal lines mean that both calls come from one line. None if a stack is unknown, or if they
@@ -69,6 +63,6 @@ def between(recording: "RecordingData", before: int, after: int) -> tuple[Frame,
     return common
 
 
-def _own_frames(recording: "RecordingData", stack: int) -> list[Frame]:
+def _own_frames(recording: RecordingData, stack: int) -> list[Frame]:
     stacks = recording.call_stacks
     return list(stacks.user_frames(stack)) or stacks.frames(stack)

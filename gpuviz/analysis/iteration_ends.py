@@ -41,7 +41,7 @@ def iteration_ends(recording: RecordingData, blocks: Lifetimes, lines: np.ndarra
     return _after_frees(blocks, starts, ends)
 
 
-def round_ends(recording: "RecordingData", blocks: "Lifetimes") -> np.ndarray:
+def round_ends(recording: RecordingData, blocks: Lifetimes) -> np.ndarray:
     """Return when the rounds of a loop end whose launches have no regular order, in ns.
 
     Each launch of the line that launches most kernels begins one: of a loop with no other line, or
@@ -71,7 +71,7 @@ def round_ends(recording: "RecordingData", blocks: "Lifetimes") -> np.ndarray:
     return _after_frees(blocks, launches.called[starts], launches.returned[last])
 
 
-def _after_frees(blocks: "Lifetimes", starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+def _after_frees(blocks: Lifetimes, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Return when the host has freed what it frees after the last launch of each iteration.
 
     The next iteration begins with its first allocation, at the latest with its first launch.

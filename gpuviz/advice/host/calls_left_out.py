@@ -1,19 +1,13 @@
 """The schedule without some calls, and without what the host does for them."""
 
-from typing import TYPE_CHECKING, Any
+import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.host.host_gaps import host_gaps
 from gpuviz.advice.replay.schedule import ScheduleChange
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-
-
-def without_calls(
-    device: "DeviceBlocks", duration: "NDArray[Any]", calls: "NDArray[Any]"
-) -> ScheduleChange:
+def without_calls(device: DeviceBlocks, duration: np.ndarray, calls: np.ndarray) -> ScheduleChange:
     """Return the change by which some calls neither take time nor wait.
 
     Nor does the host take the time before them, if it is no longer than a launch needs.

@@ -1,7 +1,7 @@
 """What dominates a recording: the line with most GPU time, that with most memory, the limit."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,24 +14,16 @@ from gpuviz.advice.replay.compensation import compensated
 from gpuviz.analysis.categories import block_categories, is_training, live_at
 from gpuviz.analysis.initial_state import ALLOCATED
 from gpuviz.analysis.launches import calls_of, durations, stacks_of
-from gpuviz.analysis.overlap import whole_overlap
+from gpuviz.analysis.overlap import LaneOverlap, whole_overlap
 from gpuviz.analysis.peak import Peak, peak_and_state
 from gpuviz.analysis.processes import processes
-from gpuviz.analysis.steady_state import steady_state
+from gpuviz.analysis.steady_state import SteadyState, steady_state
 from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_duration, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.overlap import LaneOverlap
-    from gpuviz.analysis.steady_state import SteadyState
-    from gpuviz.data.recording_data import RecordingData
 
 _WORKSPACE = CATEGORIES.index("workspace")
 _KINDS = DICTIONARIES["activities", "kind"]
@@ -63,7 +55,7 @@ class Fact:
 
 
 @Once
-def dominant(recording: "RecordingData") -> tuple[Fact, ...]:
+def dominant(recording: RecordingData) -> tuple[Fact, ...]:
     """Return the line with most GPU time and that with most bytes at the peak, of each device.
 
     They are no faults: where a program spends what it needs is where a change matters. Each has its
@@ -78,7 +70,7 @@ def dominant(recording: "RecordingData") -> tuple[Fact, ...]:
     )
 
 
-def _of_time(recording: "RecordingData", device: int) -> "Iterator[Fact]":
+def _of_time(recording: RecordingData, device: int) -> Iterator[Fact]:
     activities = recording.tables["activities"]
     kinds = codes(activities["kind"], _KINDS)
     steady = steady_state(recording, device)
@@ -106,7 +98,7 @@ def _of_time(recording: "RecordingData", device: int) -> "Iterator[Fact]":
     )
 
 
-def _of_memory(recording: "RecordingData", device: int) -> "Iterator[Fact]":
+def _of_memory(recording: RecordingData, device: int) -> Iterator[Fact]:
     peak, state = peak_and_state(recording, device)
     if state is None or not peak.bytes:
         return
@@ -127,9 +119,7 @@ def _of_memory(recording: "RecordingData", device: int) -> "Iterator[Fact]":
     )
 
 
-def _kept(
-    recording: "RecordingData", stack: int, stacks: "NDArray[Any]", sizes: "NDArray[Any]"
-) -> str:
+def _kept(recording: RecordingData, stack: int, stacks: np.ndarray, sizes: np.ndarray) -> str:
     """Return in how many arrays a line holds memory, if most are of call stacks that recur."""
     of_line = _is_of_line(recording, stack, stacks)
     _, place, counts = np.unique(stacks[of_line], return_inverse=True, return_counts=True)
@@ -139,7 +129,7 @@ def _kept(
     return f", in {format_count(int(of_line.sum()))} arrays"
 
 
-def _workspaces(recording: "RecordingData", device: int, stack: int, peak: Peak) -> str:
+def _workspaces(recording: RecordingData, device: int, stack: int, peak: Peak) -> str:
     """Return how much of a line's memory at the peak libraries keep, such as cuBLAS's workspace.
 
     A library allocates it within the first line that needs it.
@@ -153,7 +143,7 @@ def _workspaces(recording: "RecordingData", device: int, stack: int, peak: Peak)
 
 
 def _largest(
-    recording: "RecordingData", stacks: "NDArray[Any]", amounts: "NDArray[Any]"
+    recording: RecordingData, stacks: np.ndarray, amounts: np.ndarray
 ) -> tuple[int, int] | None:
     """Return a call stack of the line with the largest sum, and the sum; None without a line."""
     known = stacks != 0
@@ -166,18 +156,18 @@ def _largest(
     return int(stacks[np.flatnonzero(lines == most)[0]]), int(sums[most])
 
 
-def _is_of_line(recording: "RecordingData", stack: int, stacks: "NDArray[Any]") -> "NDArray[Any]":
+def _is_of_line(recording: RecordingData, stack: int, stacks: np.ndarray) -> np.ndarray:
     """Return which call stacks are of the same line of the program as another."""
     lines = line_numbers(recording, np.append(stack, stacks))
-    is_of_line: NDArray[Any] = lines[1:] == lines[0]
+    is_of_line: np.ndarray = lines[1:] == lines[0]
     return is_of_line
 
 
 def _limit(
-    recording: "RecordingData",
-    lane: "LaneOverlap",
-    steady: "SteadyState",
-    of_line: "NDArray[Any]",
+    recording: RecordingData,
+    lane: LaneOverlap,
+    steady: SteadyState,
+    of_line: np.ndarray,
 ) -> str:
     """Return what limits a device, in a sentence or two.
 
@@ -196,7 +186,7 @@ def _limit(
     return f"{work} In {idle}, {cause} it." if is_known and steady.busy < _MOSTLY else work
 
 
-def _limiting_work(recording: "RecordingData", lane: "LaneOverlap", of_line: "NDArray[Any]") -> str:
+def _limiting_work(recording: RecordingData, lane: LaneOverlap, of_line: np.ndarray) -> str:
     """Return what work of a device limits the program, after "the time:"."""
     if lane.exposed_copy_ns + lane.device_copy_ns > lane.kernel_ns:
         return "copies limit the program."
@@ -207,7 +197,7 @@ def _limiting_work(recording: "RecordingData", lane: "LaneOverlap", of_line: "ND
     return f"{limit} the program, with {moved} read and written by kernels."
 
 
-def _cause(recording: "RecordingData", device: int, steady: "SteadyState") -> tuple[str, int]:
+def _cause(recording: RecordingData, device: int, steady: SteadyState) -> tuple[str, int]:
     """Return what most of a device's idle time is due to, as what limits, and how much it is."""
     _, idle = launching_idle(recording, device, steady.from_ns)
     launching_ns = int(idle.sum())
@@ -222,7 +212,7 @@ def _cause(recording: "RecordingData", device: int, steady: "SteadyState") -> tu
     return cause, causes[cause]
 
 
-def _use(recording: "RecordingData", activities: "NDArray[Any]") -> str:
+def _use(recording: RecordingData, activities: np.ndarray) -> str:
     """Return how much of the memory's bandwidth a line's longest kernel needs, if it is known."""
     use = use_once(recording, activities)
     if use is None:

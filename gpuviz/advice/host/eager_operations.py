@@ -1,7 +1,6 @@
 """Operations of JAX that a loop runs one by one, outside of `jax.jit`."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,12 +10,8 @@ from gpuviz.advice.replay.trace import COPY, KERNEL
 from gpuviz.analysis.launches import calls_of, have_frame, stacks_of
 from gpuviz.analysis.xla import is_operation, runs_of_xla, threads_of_xla
 from gpuviz.data.columns import codes, distinct, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 # With fewer, a loop may do its work in a function under `jax.jit` and a few operations beside it.
 _FEWEST_IN_ITERATION = 5
@@ -40,15 +35,15 @@ class EagerOperations:
         place: The function or line that they are of, for the begin of a sentence.
     """
 
-    calls: "NDArray[Any]"
-    copies: "NDArray[Any]"
-    stacks: "NDArray[Any]"
+    calls: np.ndarray
+    copies: np.ndarray
+    stacks: np.ndarray
     in_iteration: int
     iterations: int
     place: str
 
 
-def eager_operations(recording: "RecordingData", from_ns: int) -> EagerOperations | None:
+def eager_operations(recording: RecordingData, from_ns: int) -> EagerOperations | None:
     """Return the operations that a loop runs outside of `jax.jit`; None if there are few.
 
     The loop has as many iterations as the median call stack has runs, of those with at least five.
@@ -86,7 +81,7 @@ def eager_operations(recording: "RecordingData", from_ns: int) -> EagerOperation
     )
 
 
-def _users_of_copies(recording: "RecordingData", made: "NDArray[Any]") -> "NDArray[Any]":
+def _users_of_copies(recording: RecordingData, made: np.ndarray) -> np.ndarray:
     """Return which of some calls uses the number that a thread of XLA copies with each call, or -1.
 
     A number of Python is such an argument, and a constant in a function under `jax.jit`. The copy's
@@ -119,14 +114,14 @@ def _users_of_copies(recording: "RecordingData", made: "NDArray[Any]") -> "NDArr
     return found
 
 
-def _next(chosen: "NDArray[Any]") -> "NDArray[Any]":
+def _next(chosen: np.ndarray) -> np.ndarray:
     """Return the place of the next chosen element from each on; their number if there is none."""
     places = np.where(chosen, np.arange(len(chosen)), len(chosen))
-    found: NDArray[Any] = np.minimum.accumulate(places[::-1])[::-1]
+    found: np.ndarray = np.minimum.accumulate(places[::-1])[::-1]
     return found
 
 
-def _runs(recording: "RecordingData", from_ns: int) -> "tuple[NDArray[Any], NDArray[Any]]":
+def _runs(recording: RecordingData, from_ns: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the run of an executable that each call is in, or -1, and the call stack of each run.
 
     That of a run is the one of its first launch; runs that launch nothing are none.
@@ -156,9 +151,7 @@ def _runs(recording: "RecordingData", from_ns: int) -> "tuple[NDArray[Any], NDAr
     return numbers[run], stacks_of(tables, launched[first])
 
 
-def _runs_without_ranges(
-    recording: "RecordingData", from_ns: int
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+def _runs_without_ranges(recording: RecordingData, from_ns: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the same if XLA marks no runs: it does not if it ran before the first recording.
 
     A run is then all calls that a thread makes in a row with one call stack, so that several
@@ -184,7 +177,7 @@ def _runs_without_ranges(
     return run, stacks[order[launches[order]][first]]
 
 
-def _place(recording: "RecordingData", stacks: list[int]) -> str:
+def _place(recording: RecordingData, stacks: list[int]) -> str:
     """Return the innermost function or line that all call stacks are in."""
     paths = [recording.call_stacks.user_frames(stack)[::-1] for stack in stacks]
     depth = 0

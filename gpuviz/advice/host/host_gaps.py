@@ -1,7 +1,6 @@
 """The time between CUDA calls of a thread in which the GPU is idle."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,12 +13,8 @@ from gpuviz.analysis.steady_state import within_cells
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 _CAUSES = WORDS["idle_gaps", "cause"]
@@ -42,32 +37,32 @@ class HostGaps:
         is_in_cell: Whether the gap is within one notebook cell; without cells, everywhere.
     """
 
-    previous: "NDArray[Any]"
-    length: "NDArray[Any]"
-    idle: "NDArray[Any]"
-    idle_in_call: "NDArray[Any]"
-    is_first: "NDArray[Any]"
-    is_in_cell: "NDArray[Any]"
+    previous: np.ndarray
+    length: np.ndarray
+    idle: np.ndarray
+    idle_in_call: np.ndarray
+    is_first: np.ndarray
+    is_in_cell: np.ndarray
 
     @property
-    def is_long(self) -> "NDArray[Any]":
+    def is_long(self) -> np.ndarray:
         """Whether the gap contains work of the program other than launching."""
-        long: NDArray[Any] = (self.length >= LONG_NS) & ~self.is_first & self.is_in_cell
+        long: np.ndarray = (self.length >= LONG_NS) & ~self.is_first & self.is_in_cell
         return long
 
     @property
-    def is_short(self) -> "NDArray[Any]":
+    def is_short(self) -> np.ndarray:
         """Whether the gap is what a launch costs on the host."""
-        short: NDArray[Any] = (self.length < LONG_NS) & ~self.is_first & self.is_in_cell
+        short: np.ndarray = (self.length < LONG_NS) & ~self.is_first & self.is_in_cell
         return short
 
 
 @Once
-def _known(_: "RecordingData") -> dict[int, HostGaps]:
+def _known(_: RecordingData) -> dict[int, HostGaps]:
     return {}
 
 
-def host_gaps(recording: "RecordingData", device: int) -> HostGaps:
+def host_gaps(recording: RecordingData, device: int) -> HostGaps:
     """Return the gaps between calls, with the idle time of a device with the cause ``host``.
 
     They are computed once for each device of a recording.
@@ -78,7 +73,7 @@ def host_gaps(recording: "RecordingData", device: int) -> HostGaps:
     return known[device]
 
 
-def _host_gaps(recording: "RecordingData", device: int) -> HostGaps:
+def _host_gaps(recording: RecordingData, device: int) -> HostGaps:
     calls = recording.tables["api_calls"]
     begin, end, threads = (plain(calls[name]) for name in ("time", "end", "thread"))
     order = np.argsort(begin, kind="stable")
@@ -111,8 +106,8 @@ def _host_gaps(recording: "RecordingData", device: int) -> HostGaps:
 
 
 def launching_idle(
-    recording: "RecordingData", device: int, from_ns: int
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+    recording: RecordingData, device: int, from_ns: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return which calls launch work after short gaps, and how long a device was idle for each.
 
     It was idle in the gap and during the call. A copy is no such work: a wait before it is none for
@@ -136,7 +131,7 @@ def launching_idle(
     return chosen, np.where(chosen, gaps.idle, 0) + np.where(launching, gaps.idle_in_call, 0)
 
 
-def longest_late(recording: "RecordingData", device: int) -> tuple[int, ...]:
+def longest_late(recording: RecordingData, device: int) -> tuple[int, ...]:
     """Return the rows of ``idle_gaps`` in which a device waited longest for the host's launch."""
     gaps, rows = derived(recording)["idle_gaps"], np.flatnonzero(_late(recording, device))
     length = (plain(gaps["end"]) - plain(gaps["time"]))[rows]
@@ -144,9 +139,9 @@ def longest_late(recording: "RecordingData", device: int) -> tuple[int, ...]:
     return tuple(np.sort(longest).tolist())
 
 
-def _late(recording: "RecordingData", device: int) -> "NDArray[Any]":
+def _late(recording: RecordingData, device: int) -> np.ndarray:
     """Return which rows of ``idle_gaps`` end with an activity that the host launched late."""
     gaps = derived(recording)["idle_gaps"]
-    late: NDArray[Any] = (plain(gaps["device"]) == device) & (plain(gaps["stream"]) == 0)
+    late: np.ndarray = (plain(gaps["device"]) == device) & (plain(gaps["stream"]) == 0)
     late &= codes(gaps["cause"], _CAUSES) == _CAUSES.index("host")
     return late & (plain(gaps["activity"]) >= 0)

@@ -1,18 +1,15 @@
 """What the host does while the GPU has nothing to do, and what to do about it."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from gpuviz.advice.evidence import Line
 from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.source.libraries import MODULES_ON_THE_GPU
+from gpuviz.analysis.sampled_work import Work
+from gpuviz.data.call_stacks import Frame
 from gpuviz.quantities import format_counted
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.evidence import Line
-    from gpuviz.analysis.sampled_work import Work
-    from gpuviz.data.call_stacks import Frame
 
 # By the kind of work that was sampled; "": any other, or unknown.
 _ADVICE = {
@@ -69,15 +66,15 @@ class HostPlace:
         makes_modules: Whether the host initializes modules of PyTorch, or copies them.
     """
 
-    first: "Line | Frame"
-    last: "Line | Frame"
+    first: Line | Frame
+    last: Line | Frame
     stacks: tuple[int, int]
-    calls: "NDArray[Any]"
+    calls: np.ndarray
     idle_ns: int
-    host_ns: "NDArray[Any]"
+    host_ns: np.ndarray
     is_upload: bool
-    work: "Work | None" = None
-    lines: "tuple[Line, ...]" = ()
+    work: Work | None = None
+    lines: tuple[Line, ...] = ()
     is_call: bool = False
     makes_modules: bool = False
 

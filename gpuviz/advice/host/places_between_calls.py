@@ -1,26 +1,22 @@
 """Places of the program between whose CUDA calls the GPU is idle, without samples of the host."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpuviz.advice.evidence import Line
 from gpuviz.advice.host.host_gaps import HostGaps
 from gpuviz.advice.host.host_places import HostPlace
 from gpuviz.advice.host.rare_gaps import are_frequent, without_first
 from gpuviz.advice.host.staging import is_staging
 from gpuviz.advice.host_lines import between, line_of
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
-    from gpuviz.advice.evidence import Line
-    from gpuviz.data.call_stacks import Frame
-    from gpuviz.data.recording_data import RecordingData
-
-
-def places_between_calls(recording: "RecordingData", gaps: HostGaps) -> list[HostPlace]:
+def places_between_calls(recording: RecordingData, gaps: HostGaps) -> list[HostPlace]:
     """Return the places where the host computes: the lines before and after a gap that differ.
 
     Args:
@@ -63,9 +59,7 @@ def places_between_calls(recording: "RecordingData", gaps: HostGaps) -> list[Hos
     return places
 
 
-def _longest_parts(
-    recording: "RecordingData", gaps: HostGaps, calls: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _longest_parts(recording: RecordingData, gaps: HostGaps, calls: np.ndarray) -> np.ndarray:
     """Return the call stacks before and after the longest part of each gap.
 
     Allocations of the thread divide a gap; a free may be of a function that has returned.

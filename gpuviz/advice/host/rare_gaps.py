@@ -1,21 +1,16 @@
 """Gaps between CUDA calls that are no work of the program in each of its rounds."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.host.host_gaps import LONG_NS, HostGaps
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import CallSites, user_frames
+from gpuviz.analysis.sampled_work import Work
 from gpuviz.data.columns import plain
 from gpuviz.data.first_rows import first_rows
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.sampled_work import Work
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 # The first time often includes preparation; as a multiple of the longest later time.
 _MOST_OF_FIRST = 2
@@ -23,9 +18,7 @@ _MOST_OF_FIRST = 2
 _LEAST_OF_ROUNDS = 0.1
 
 
-def without_first(
-    calls: "NDArray[Any]", time_ns: "NDArray[Any]"
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+def without_first(calls: np.ndarray, time_ns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return gaps of a place without the first if that is much longer than all later ones.
 
     Args:
@@ -37,7 +30,7 @@ def without_first(
     return calls, time_ns
 
 
-def are_frequent(recording: "RecordingData", gaps: HostGaps) -> "NDArray[Any]":
+def are_frequent(recording: RecordingData, gaps: HostGaps) -> np.ndarray:
     """Return for each call whether a tenth of the gaps before its step of the program are long.
 
     A step is given by what this call and the one before do, and by their call stacks. What the host
@@ -55,7 +48,7 @@ def are_frequent(recording: "RecordingData", gaps: HostGaps) -> "NDArray[Any]":
     step, _ = numbered(calls, calls[gaps.previous])
     count = np.bincount(step)
     share = np.bincount(step, gaps.length >= LONG_NS) / count
-    frequent: NDArray[Any] = (share >= _LEAST_OF_ROUNDS)[step]
+    frequent: np.ndarray = (share >= _LEAST_OF_ROUNDS)[step]
     return frequent
 
 
@@ -66,11 +59,11 @@ class LineRuns:
         recording: The recording.
     """
 
-    def __init__(self, recording: "RecordingData") -> None:
+    def __init__(self, recording: RecordingData) -> None:
         self._calls = recording.tables["api_calls"]
         self._recording = recording
 
-    def are_stalls(self, work: "Work", calls: "NDArray[Any]") -> bool:
+    def are_stalls(self, work: Work, calls: np.ndarray) -> bool:
         """Return whether gaps in which a line or a library works are in few runs of their lines.
 
         What a library does in each run is the program's work; what it does in a few, as where cuDNN
@@ -97,7 +90,7 @@ class LineRuns:
         return int(lines[calls[0]]) if len(calls) else -1
 
     @cached_property
-    def _of_calls(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def _of_calls(self) -> tuple[np.ndarray, np.ndarray]:
         """The line of each call, and the number of the run of that line."""
         time, thread = (plain(self._calls[name]) for name in ("time", "thread"))
         lines = CallSites(self._recording, plain(self._calls["stack"])).numbers("line")

@@ -1,20 +1,15 @@
 """What gpuviz says about functions and kernels of CuPy that are made again and again (R47)."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from gpuviz.advice.evidence import Evidence
 from gpuviz.advice.finding import Finding
+from gpuviz.advice.host.remade_functions import RemadeFunction
 from gpuviz.advice.host_lines import line_of, text_of
-from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.replay.trace import MOST_SHOWN
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_duration
-
-if TYPE_CHECKING:
-    from gpuviz.advice.host.remade_functions import RemadeFunction
-    from gpuviz.advice.replay.schedule import Schedule
 
 _WHY = {
     True: "traces the Python function and generates its source again",
@@ -27,7 +22,7 @@ _CHANGE = {
 }
 
 
-def remade_finding(schedule: "Schedule", found: "RemadeFunction") -> Finding:
+def remade_finding(schedule: Schedule, found: RemadeFunction) -> Finding:
     """Return the finding about a function or kernel that a line gets anew each time."""
     recording, made = schedule.recording, found.made
     shorter = np.zeros(len(schedule.called), np.int64)

@@ -1,8 +1,9 @@
 """Functions and kernels of CuPy that the program makes again and again, and what that costs it."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,18 +12,12 @@ from gpuviz.advice.source.made_anew import MadeAnew, made_anew
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import calls_of, stacks_of, user_frames
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.call_stacks import Frame
-    from gpuviz.data.recording_data import RecordingData
 
 _KINDS = DICTIONARIES["activities", "kind"]
 # Kernels that the program names, not CuPy or a library.
@@ -49,13 +44,13 @@ class RemadeFunction:
     made: MadeAnew
     stack: int
     count: int
-    calls: "NDArray[Any]"
-    host_ns: "NDArray[Any]"
+    calls: np.ndarray
+    host_ns: np.ndarray
     stacks: frozenset[int]
 
 
 @Once
-def remade_functions(recording: "RecordingData") -> tuple[RemadeFunction, ...]:
+def remade_functions(recording: RecordingData) -> tuple[RemadeFunction, ...]:
     """Return the functions and kernels of CuPy that are made before each call of a line.
 
     A line launches a kernel of the program at least five times after the thread made no call for
@@ -68,12 +63,12 @@ def remade_functions(recording: "RecordingData") -> tuple[RemadeFunction, ...]:
     return tuple(_remade(recording))
 
 
-def makes_again(recording: "RecordingData", stack: int) -> bool:
+def makes_again(recording: RecordingData, stack: int) -> bool:
     """Return whether the host makes a function or kernel again in the call stack of a sample."""
     return any(stack in each.stacks for each in remade_functions(recording))
 
 
-def _remade(recording: "RecordingData") -> "Iterator[RemadeFunction]":
+def _remade(recording: RecordingData) -> Iterator[RemadeFunction]:
     tables = recording.tables
     gaps, calls, frames, names = _launches(recording)
     groups, first = numbered(frames, names)
@@ -94,7 +89,7 @@ def _remade(recording: "RecordingData") -> "Iterator[RemadeFunction]":
             yield RemadeFunction(made, stack, len(of_group), late, host_ns, stacks)
 
 
-def _launches(recording: "RecordingData") -> "tuple[Any, ...]":
+def _launches(recording: RecordingData) -> tuple[Any, ...]:
     """Return the gaps between calls, and the launches that the program's lines make themselves.
 
     Returns:
@@ -119,11 +114,11 @@ def _launches(recording: "RecordingData") -> "tuple[Any, ...]":
 
 
 def _sampled(
-    recording: "RecordingData",
+    recording: RecordingData,
     made: MadeAnew,
     stack: int,
-    calls: "NDArray[Any]",
-    length: "NDArray[Any]",
+    calls: np.ndarray,
+    length: np.ndarray,
 ) -> tuple[frozenset[int], float]:
     """Return the stacks of samples that make something, and their share of the time before calls.
 
@@ -151,7 +146,7 @@ def _sampled(
     return frozenset(making), float(spent[0].sum() / max(spent[1].sum(), 1))
 
 
-def _is_made_in(frames: "list[Frame]", line: "Frame", made: MadeAnew) -> bool:
+def _is_made_in(frames: list[Frame], line: Frame, made: MadeAnew) -> bool:
     """Return whether a sample is of the statements that make and call something.
 
     But not of a property that the line reads.

@@ -2,19 +2,14 @@
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.analysis.launches import have_frame, user_frames
 from gpuviz.analysis.xla import runs_of_xla, xla_compilations
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import distinct, plain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.call_stacks import Frame
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 _COMPILER = re.compile(r"[/\\]jax[/\\]_src[/\\]compiler\.py$")
 # What JAX runs if it has no executable for a call: it traces the function first.
@@ -32,13 +27,13 @@ class SampledCompilations:
         stack: The call stack of the first.
     """
 
-    thread: "NDArray[Any]"
-    begin: "NDArray[Any]"
-    end: "NDArray[Any]"
-    stack: "NDArray[Any]"
+    thread: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+    stack: np.ndarray
 
 
-def sampled_compilations(recording: "RecordingData") -> SampledCompilations:
+def sampled_compilations(recording: RecordingData) -> SampledCompilations:
     """Return when JAX was seen to trace and compile, if XLA marks no compilations.
 
     XLA that ran before the first recording marks nothing. Samples of one line without a CUDA call
@@ -69,15 +64,15 @@ def sampled_compilations(recording: "RecordingData") -> SampledCompilations:
     )
 
 
-def is_compilation(recording: "RecordingData", stack: int) -> bool:
+def is_compilation(recording: RecordingData, stack: int) -> bool:
     """Return whether JAX prepares to run a function in a call stack."""
     return any(map(_prepares, recording.call_stacks.frames(stack)))
 
 
-def _prepares(frame: "Frame") -> bool:
+def _prepares(frame: Frame) -> bool:
     is_miss = _PREPARATION.search(f"{frame.filename}:{frame.name}") is not None
     return _is_compiler(frame) or (frame.is_installed and is_miss)
 
 
-def _is_compiler(frame: "Frame") -> bool:
+def _is_compiler(frame: Frame) -> bool:
     return frame.is_installed and _COMPILER.search(frame.filename) is not None

@@ -1,7 +1,7 @@
 """Places of the program that were sampled at work while the GPU is idle."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,21 +15,14 @@ from gpuviz.advice.host.staging import is_staging
 from gpuviz.advice.host.work_groups import work_groups
 from gpuviz.advice.source.libraries import makes_modules
 from gpuviz.analysis.handovers import handing_threads
-from gpuviz.analysis.host_work import host_work
+from gpuviz.analysis.host_work import HostWork, host_work
 from gpuviz.analysis.intervals import overlaps
 from gpuviz.analysis.launches import calls_of
 from gpuviz.analysis.preparation import PREPARATIONS
+from gpuviz.analysis.sampled_work import Work
 from gpuviz.data.columns import plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.quantities import format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.host_work import HostWork
-    from gpuviz.analysis.sampled_work import Work
-    from gpuviz.data.recording_data import RecordingData
 
 # On average: less is what a library such as PyTorch needs for its own launches.
 _LEAST_OF_LIBRARY_NS = 2_000_000
@@ -37,7 +30,7 @@ _LEAST_OF_LIBRARY_NS = 2_000_000
 _MOST_JOINED = 64
 
 
-def sampled_places(recording: "RecordingData", gaps: HostGaps, device: int) -> list[HostPlace]:
+def sampled_places(recording: RecordingData, gaps: HostGaps, device: int) -> list[HostPlace]:
     """Return where the host was sampled in long gaps; lines that run in the same ones are one.
 
     Args:
@@ -67,18 +60,18 @@ def sampled_places(recording: "RecordingData", gaps: HostGaps, device: int) -> l
 class _Sampled:
     """How long something was sampled in each gap, which the call after it stands for."""
 
-    work: "Work"
-    calls: "NDArray[Any]"
-    sampled: "NDArray[Any]"
-    is_most: "NDArray[Any]"
+    work: Work
+    calls: np.ndarray
+    sampled: np.ndarray
+    is_most: np.ndarray
 
-    def chosen(self) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def chosen(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the calls after the gaps that it takes much of, and how long it takes there."""
         is_long = (self.sampled >= LONG_NS) | (self.is_most & (self.sampled > 0))
         return without_first(self.calls[is_long], self.sampled[is_long])
 
 
-def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_Sampled]:
+def _sampled(recording: RecordingData, gaps: HostGaps, device: int) -> list[_Sampled]:
     """Return the work of the program that was sampled in long gaps."""
     found, calls = host_work(recording, device), np.flatnonzero(gaps.is_long & (gaps.idle > 0))
     works, numbers = _merged(found.works)
@@ -94,7 +87,7 @@ def _sampled(recording: "RecordingData", gaps: HostGaps, device: int) -> list[_S
     ]
 
 
-def _merged(works: "Sequence[Work]") -> "tuple[list[Work], NDArray[Any]]":
+def _merged(works: Sequence[Work]) -> tuple[list[Work], np.ndarray]:
     """Return works without those of the same line and text, and the number of each one's there.
 
     The data loader works and waits: to the program both are one.
@@ -110,8 +103,8 @@ def _merged(works: "Sequence[Work]") -> "tuple[list[Work], NDArray[Any]]":
 
 
 def _pieces_in_gaps(
-    recording: "RecordingData", found: "HostWork", calls: "NDArray[Any]", length: "NDArray[Any]"
-) -> "Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]":
+    recording: RecordingData, found: HostWork, calls: np.ndarray, length: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Yield for each thread the gaps before its calls, the pieces of work there, and their times.
 
     Args:
@@ -135,7 +128,7 @@ def _pieces_in_gaps(
         yield own[gap], pieces[piece], end - begin
 
 
-def _place_of_work(recording: "RecordingData", found: _Sampled) -> HostPlace:
+def _place_of_work(recording: RecordingData, found: _Sampled) -> HostPlace:
     work = found.work
     calls, sampled = found.chosen()
     line, stacks = Line(work.site, work.source, "", work.stack), (work.stack, work.stack)
@@ -159,9 +152,7 @@ def _is_of_launches(place: HostPlace) -> bool:
     return is_of_launches and place.host_ns.sum() < _LEAST_OF_LIBRARY_NS * len(place.host_ns)
 
 
-def _joined(
-    recording: "RecordingData", gaps: HostGaps, works: list[_Sampled]
-) -> "Iterator[HostPlace]":
+def _joined(recording: RecordingData, gaps: HostGaps, works: list[_Sampled]) -> Iterator[HostPlace]:
     """Yield the places of lines that run in the same gaps, or in one call of the program."""
     around = _stacks_around(recording, gaps)
     chosen = [each.chosen()[0] for each in works]
@@ -199,7 +190,7 @@ def _joined(
         )
 
 
-def _lines_of(members: list[_Sampled], is_long: "NDArray[Any]") -> tuple[Line, ...]:
+def _lines_of(members: list[_Sampled], is_long: np.ndarray) -> tuple[Line, ...]:
     """Return the lines that were sampled, with their times, longest first."""
     sums: dict[str, int] = {}
     of_site: dict[str, Work] = {}
@@ -213,9 +204,7 @@ def _lines_of(members: list[_Sampled], is_long: "NDArray[Any]") -> tuple[Line, .
     )
 
 
-def _stacks_around(
-    recording: "RecordingData", gaps: HostGaps
-) -> "Callable[[int], tuple[int, int]]":
+def _stacks_around(recording: RecordingData, gaps: HostGaps) -> Callable[[int], tuple[int, int]]:
     """Return a function for the call stacks before and after a gap.
 
     They are those of the thread that launches then, or of the one that hands it its work.

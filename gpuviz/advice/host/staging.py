@@ -1,18 +1,12 @@
 """Copies on the host to pinned memory, from which a library uploads an array."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from gpuviz.analysis.sampled_work import called_function
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.first_rows import first_rows
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 _TO_DEVICE = DICTIONARIES["activities", "copy_kind"].index("host_to_device")
 _PINNED = DICTIONARIES["activities", "host_memory"].index("pinned")
@@ -24,7 +18,7 @@ _MOST_FACTOR = 3
 _AT_ONCE_NS = 500_000
 
 
-def uploaded_bytes(recording: "RecordingData", calls: "NDArray[Any]") -> "NDArray[Any]":
+def uploaded_bytes(recording: RecordingData, calls: np.ndarray) -> np.ndarray:
     """Return how many bytes each call copies from pinned memory to a device; 0 of other calls."""
     activities, table = recording.tables["activities"], recording.tables["api_calls"]
     kinds, memories = (
@@ -34,23 +28,23 @@ def uploaded_bytes(recording: "RecordingData", calls: "NDArray[Any]") -> "NDArra
     rows = np.flatnonzero((kinds == _TO_DEVICE) & (memories == _PINNED))
     launched = plain(activities["correlation"])[rows]
     found = first_rows(launched, plain(table["correlation"])[calls])
-    sizes: NDArray[Any] = np.append(plain(activities["bytes"])[rows].astype(np.int64), 0)[found]
+    sizes: np.ndarray = np.append(plain(activities["bytes"])[rows].astype(np.int64), 0)[found]
     return sizes
 
 
-def fits_copy(sizes: "NDArray[Any]", spent_ns: "NDArray[Any]") -> "NDArray[Any]":
+def fits_copy(sizes: np.ndarray, spent_ns: np.ndarray) -> np.ndarray:
     """Return whether the host may have copied as many bytes in each time."""
     expected = sizes * 1e9 / _HOST_RATE
-    fits: NDArray[Any] = (spent_ns * _MOST_FACTOR >= expected) & (sizes > 0)
+    fits: np.ndarray = (spent_ns * _MOST_FACTOR >= expected) & (sizes > 0)
     fits &= spent_ns <= expected * _MOST_FACTOR
     return fits
 
 
 def is_staging(
-    recording: "RecordingData",
+    recording: RecordingData,
     stacks: tuple[int, int],
-    calls: "NDArray[Any]",
-    spent_ns: "NDArray[Any]",
+    calls: np.ndarray,
+    spent_ns: np.ndarray,
     *,
     is_native: bool,
 ) -> bool:
@@ -80,7 +74,7 @@ def is_staging(
     return bool((sizes > 0).all() and fits_copy(sizes.sum(), spent_ns.sum()))
 
 
-def _next_uploads(recording: "RecordingData", calls: "NDArray[Any]") -> "NDArray[Any]":
+def _next_uploads(recording: RecordingData, calls: np.ndarray) -> np.ndarray:
     """Return the first upload of its thread at each call or shortly after it; -1 without one.
 
     XLA records events before a copy.
@@ -100,7 +94,7 @@ def _next_uploads(recording: "RecordingData", calls: "NDArray[Any]") -> "NDArray
     return found
 
 
-def _library_call(recording: "RecordingData", stack: int) -> tuple[str, str, str] | None:
+def _library_call(recording: RecordingData, stack: int) -> tuple[str, str, str] | None:
     """Return the line of the program and the library function that it calls; None without one."""
     name, library = called_function(recording.call_stacks.frames(stack))
     return (recording.call_stacks.call_site(stack)[0], name, library) if name else None

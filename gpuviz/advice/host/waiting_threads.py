@@ -1,26 +1,18 @@
 """Threads that begin sooner because another one has less to do."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
+from gpuviz.advice.host.host_gaps import HostGaps
 from gpuviz.analysis.handovers import handing_threads
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.data.codes import HOST_STATES
 from gpuviz.data.columns import codes, distinct, plain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.host.host_gaps import HostGaps
-    from gpuviz.data.recording_data import RecordingData
+from gpuviz.data.recording_data import RecordingData
 
 _WAITING = HOST_STATES.index("waiting")
 
 
-def with_waiting(
-    recording: "RecordingData", gaps: "HostGaps", sooner: "NDArray[Any]"
-) -> "NDArray[Any]":
+def with_waiting(recording: RecordingData, gaps: HostGaps, sooner: np.ndarray) -> np.ndarray:
     """Return by how much sooner all calls begin, in ns, if some do because of less work.
 
     A thread that was sampled waiting between its calls meanwhile waits as much less, such as those
@@ -52,5 +44,5 @@ def with_waiting(
         )
         less = np.minimum(waited, sooner[rows[known]])
         np.add.at(found, calls[place[known]], less)
-    less_at_most: NDArray[Any] = np.minimum(found, gaps.length)
+    less_at_most: np.ndarray = np.minimum(found, gaps.length)
     return less_at_most

@@ -2,14 +2,12 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
     from gpuviz.data.call_stacks import Frame
     from gpuviz.data.recording_data import RecordingData
@@ -38,7 +36,7 @@ class WorkGroup:
 def work_groups(
     recording: "RecordingData",
     stacks: "Sequence[int]",
-    gaps: "Sequence[NDArray[Any]]",
+    gaps: "Sequence[np.ndarray]",
     around: "Sequence[Sequence[tuple[int, int]]]",
 ) -> list[WorkGroup]:
     """Return which of some lines belong together.
@@ -74,7 +72,7 @@ def work_groups(
     ]
 
 
-def _in_same_gaps(gaps: "Sequence[NDArray[Any]]") -> list[set[int]]:
+def _in_same_gaps(gaps: "Sequence[np.ndarray]") -> list[set[int]]:
     """Return the sets of lines of which two at a time run in the same gaps."""
     groups: list[set[int]] = []
     for number, own in enumerate(gaps):

@@ -1,22 +1,16 @@
 """Launches of a kernel that could run at the same time, by the arrays that they use."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.data.tables import DICTIONARIES
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.schedule import Schedule
 
 _READ = DICTIONARIES["launch_blocks", "mode"].index("read")
 # Of the launches, those that have nothing to wait for in the one before.
 _LEAST_APART = 0.5
 
 
-def are_independent(schedule: "Schedule", work: "NDArray[Any]") -> bool:
+def are_independent(schedule: Schedule, work: np.ndarray) -> bool:
     """Return whether most launches have nothing to wait for in the one before.
 
     They directly follow it on the stream, and share no array with it that one of the two writes.

@@ -1,16 +1,10 @@
 """CuPy's generators of random numbers, of which the older one fills little of the GPU."""
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.analysis.touches import touches
 from gpuviz.data.columns import plain
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.schedule import Schedule
 
 # Of the device's bandwidth, what CuPy's `Generator` reaches (50 million float32 on an H100).
 _BANDWIDTH_OF_GENERATOR = 0.5
@@ -22,9 +16,7 @@ RANDOM_ADVICE = (
 )
 
 
-def of_generator(
-    schedule: "Schedule", work: "NDArray[Any]", at_full_width: "NDArray[Any]"
-) -> "NDArray[Any]":
+def of_generator(schedule: Schedule, work: np.ndarray, at_full_width: np.ndarray) -> np.ndarray:
     """Return how long `cupy.random.Generator` takes for what some kernels write, in ns."""
     recording = schedule.recording
     devices = recording.tables["devices"]
@@ -40,5 +32,5 @@ def of_generator(
     )
     time_ns = written[work] / (_BANDWIDTH_OF_GENERATOR * bandwidth) * 1e9
     time_ns = np.clip(time_ns, _EMPTY_NS, schedule.duration[work]).astype(np.int64)
-    found: NDArray[Any] = np.where(written[work] > 0, time_ns, at_full_width)
+    found: np.ndarray = np.where(written[work] > 0, time_ns, at_full_width)
     return found

@@ -1,6 +1,6 @@
 """R02: arrays are allocated before the peak, but nothing uses them until after it."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -10,11 +10,6 @@ from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.quantities import format_bytes, format_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -27,7 +22,7 @@ RULES = (
 _MOST_USES = 4
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find the lines that allocate arrays too early.
 
     Trigger: blocks that one line allocated are allocated at the peak, and the line that first uses
@@ -41,7 +36,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         yield _finding(device, blocks, change)
 
 
-def _change(device: DeviceBlocks, blocks: "NDArray[Any]") -> str:
+def _change(device: DeviceBlocks, blocks: np.ndarray) -> str:
     """Return where to allocate some blocks of a line, of which each may have its own first use."""
     rows = device.used.first[device.number[blocks]]
     uses: dict[tuple[int, int], str] = {}
@@ -61,7 +56,7 @@ def _change(device: DeviceBlocks, blocks: "NDArray[Any]") -> str:
     return f"Allocate each array right before its own first use: {listed}{rest}."
 
 
-def _finding(device: DeviceBlocks, blocks: "NDArray[Any]", change: Change) -> Finding:
+def _finding(device: DeviceBlocks, blocks: np.ndarray, change: Change) -> Finding:
     line = device.lines.line_of(blocks)
     first_use = named(*device.lines.first_use(blocks))
     is_one = len(blocks) == 1

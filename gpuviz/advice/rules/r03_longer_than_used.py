@@ -1,7 +1,7 @@
 """R01 and R03: arrays are not used at all, or allocated for longer than they are used."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,11 +13,6 @@ from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_bytes, format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -59,7 +54,7 @@ class _Trim:
     end: bool = True
 
 
-def find(device: DeviceBlocks, changes: "Sequence[Change]") -> "Iterator[Finding]":
+def find(device: DeviceBlocks, changes: Sequence[Change]) -> Iterator[Finding]:
     """Find lines that lower the peak together, though perhaps none of them alone.
 
     Trigger: the blocks of at most eight lines, allocated right before their first use and freed
@@ -87,7 +82,7 @@ def find(device: DeviceBlocks, changes: "Sequence[Change]") -> "Iterator[Finding
         yield _finding(device, trims, changes, change, saved)
 
 
-def _change(device: DeviceBlocks, trims: "Sequence[_Trim]", changes: "Sequence[Change]") -> Change:
+def _change(device: DeviceBlocks, trims: Sequence[_Trim], changes: Sequence[Change]) -> Change:
     """Return the lifetimes of the blocks of some lines that no other change has."""
     begins = np.isin(device.site, [each.line for each in trims if each.begin])
     ends = np.isin(device.site, [each.line for each in trims if each.end])
@@ -119,7 +114,7 @@ def _of_unread(device: DeviceBlocks, change: Change) -> Change:
     return Change(change.blocks[kept], change.begin[kept], change.end[kept])
 
 
-def _trims(device: DeviceBlocks, changes: "Sequence[Change]") -> list[_Trim]:
+def _trims(device: DeviceBlocks, changes: Sequence[Change]) -> list[_Trim]:
     """Return the fewest lines and ends whose trimmed blocks lower the peak."""
     every = _change(device, [_Trim(line) for line in distinct(device.site).tolist()], changes)
     site, size = device.site[every.blocks], device.size[every.blocks]
@@ -139,7 +134,7 @@ def _trims(device: DeviceBlocks, changes: "Sequence[Change]") -> list[_Trim]:
     return _needed(device, trims, changes)
 
 
-def _needed(device: DeviceBlocks, trims: list[_Trim], changes: "Sequence[Change]") -> list[_Trim]:
+def _needed(device: DeviceBlocks, trims: list[_Trim], changes: Sequence[Change]) -> list[_Trim]:
     """Return the trims without those that add little to the saving."""
 
     def peak_of(trims: list[_Trim]) -> int:
@@ -163,8 +158,8 @@ def _needed(device: DeviceBlocks, trims: list[_Trim], changes: "Sequence[Change]
 
 def _finding(
     device: DeviceBlocks,
-    trims: "Sequence[_Trim]",
-    changes: "Sequence[Change]",
+    trims: Sequence[_Trim],
+    changes: Sequence[Change],
     change: Change,
     saved: int,
 ) -> Finding:
@@ -201,13 +196,13 @@ def _finding(
     )
 
 
-def _at_peak(device: DeviceBlocks, blocks: "NDArray[Any]") -> "NDArray[Any]":
+def _at_peak(device: DeviceBlocks, blocks: np.ndarray) -> np.ndarray:
     """Return the blocks of a line that are at the peak; all if none is, as after other changes."""
-    there: NDArray[Any] = blocks[device.at_peak[blocks]]
+    there: np.ndarray = blocks[device.at_peak[blocks]]
     return there if len(there) else blocks
 
 
-def _is_filled_early(device: DeviceBlocks, blocks: "NDArray[Any]") -> bool:
+def _is_filled_early(device: DeviceBlocks, blocks: np.ndarray) -> bool:
     """Return whether copies or memsets of blocks would have to be made later."""
     is_early = device.is_used[blocks] & (device.first_needed[blocks] > device.first[blocks])
     return bool((is_early & ~device.is_unread[blocks]).any())
@@ -216,8 +211,8 @@ def _is_filled_early(device: DeviceBlocks, blocks: "NDArray[Any]") -> bool:
 def _advice(
     device: DeviceBlocks,
     trim: _Trim,
-    changes: "Sequence[Change]",
-    blocks: "NDArray[Any]",
+    changes: Sequence[Change],
+    blocks: np.ndarray,
     *,
     fill: bool,
 ) -> str:
@@ -260,11 +255,11 @@ def _advice(
 
 def _moved(
     device: DeviceBlocks,
-    changes: "Sequence[Change]",
-    blocks: "NDArray[Any]",
+    changes: Sequence[Change],
+    blocks: np.ndarray,
     *,
     are_freed: bool,
-) -> "NDArray[Any]":
+) -> np.ndarray:
     """Return the blocks of a line that are freed earlier, or allocated later, than recorded.
 
     Without those that the peak does not need to be, where the uses of others are in other lines.
@@ -290,9 +285,9 @@ def _moved(
         without = replace(change, end=places) if are_freed else replace(change, begin=places)
         if device.replay.peak_after([*others, without]) <= peak:
             needed = fewer
-    chosen: NDArray[Any] = whole[needed if needed.any() else moved]
+    chosen: np.ndarray = whole[needed if needed.any() else moved]
     return chosen
 
 
-def _share(some: "NDArray[Any]", others: "NDArray[Any]") -> bool:
+def _share(some: np.ndarray, others: np.ndarray) -> bool:
     return not len(some) or not len(others) or bool(np.isin(some, others).any())

@@ -1,6 +1,6 @@
 """R04: a notebook keeps arrays that no cell uses any more."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,11 +12,6 @@ from gpuviz.advice.rule import Rule
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -36,7 +31,7 @@ _FEWEST_CELLS = 2
 _MODULE = "<module>"
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find arrays of cells that are allocated at the peak, cells after their last use.
 
     Trigger: the top level of a notebook cell allocated the array, it is allocated at the peak, and
@@ -65,7 +60,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         yield _finding(device, blocks, change, (names[int(device.stack[blocks[0]])], cells))
 
 
-def _cell_begins(device: DeviceBlocks) -> "NDArray[Any]":
+def _cell_begins(device: DeviceBlocks) -> np.ndarray:
     ranges = device.recording.tables["ranges"]
     is_cell = codes(ranges["kind"], _RANGES) == _RANGES.index("cell")
     begins, ends = (plain(ranges[name])[is_cell] for name in ("time", "end"))
@@ -89,7 +84,7 @@ def _names(device: DeviceBlocks) -> dict[int, str | None]:
 
 def _finding(
     device: DeviceBlocks,
-    blocks: "NDArray[Any]",
+    blocks: np.ndarray,
     change: Change,
     kept: tuple[str | None, int],
 ) -> Finding:

@@ -1,7 +1,8 @@
 """R05: arrays stay on the GPU at the peak although nothing uses them for a long time."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +14,6 @@ from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -52,15 +48,15 @@ class _Pauses:
         length: Their lengths on the GPU, in ns.
     """
 
-    block: "NDArray[Any]"
-    before: "NDArray[Any]"
-    after: "NDArray[Any]"
-    begin: "NDArray[Any]"
-    end: "NDArray[Any]"
-    length: "NDArray[Any]"
+    block: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+    length: np.ndarray
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find the lines whose arrays could be on the host at the peak.
 
     Trigger: blocks that one line allocated are allocated at the peak, between two uses by different
@@ -134,7 +130,7 @@ def _pauses(device: DeviceBlocks) -> _Pauses:
     return _Pauses(block, before[rows], after[rows], begin, end, length[rows])
 
 
-def _change(device: DeviceBlocks, pauses: _Pauses, chosen: "NDArray[Any]") -> Change:
+def _change(device: DeviceBlocks, pauses: _Pauses, chosen: np.ndarray) -> Change:
     """Return the lifetimes of blocks that are freed during their pauses and after the last use."""
     blocks, first = np.unique(pauses.block[chosen], return_index=True)
     every = np.concatenate([blocks, pauses.block[chosen]])
@@ -145,9 +141,7 @@ def _change(device: DeviceBlocks, pauses: _Pauses, chosen: "NDArray[Any]") -> Ch
     return Change(every[order], begin[order], np.maximum(begin[order], end))
 
 
-def _finding(
-    device: DeviceBlocks, pauses: _Pauses, shown: "NDArray[Any]", change: Change
-) -> Finding:
+def _finding(device: DeviceBlocks, pauses: _Pauses, shown: np.ndarray, change: Change) -> Finding:
     blocks = pauses.block[shown]
     line = device.lines.line_of(blocks)
     before, after = (

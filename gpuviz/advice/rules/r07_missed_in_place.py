@@ -1,8 +1,8 @@
 """R07: an operation writes a new array where it could overwrite its input."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,11 +15,6 @@ from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.implied_columns import assigned_names
 from gpuviz.quantities import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -44,13 +39,13 @@ class _Pairs:
     functions. ``is_always`` is whether that input of the function on that line is never needed.
     """
 
-    source: "NDArray[Any]"
-    target: "NDArray[Any]"
-    launch: "NDArray[Any]"
-    is_always: "NDArray[Any]"
+    source: np.ndarray
+    target: np.ndarray
+    launch: np.ndarray
+    is_always: np.ndarray
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find the lines that could write into an array which they read last.
 
     Trigger: an elementwise function of CuPy reads block a once, from its beginning, writes block b
@@ -80,7 +75,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             yield _finding(device, pairs, rows[at_peak[rows]], change)
 
 
-def _firsts(pairs: _Pairs, lines: "NDArray[Any]") -> "NDArray[Any]":
+def _firsts(pairs: _Pairs, lines: np.ndarray) -> np.ndarray:
     """Return the first of the pairs of a line of which each has the source of the next as target.
 
     For each pair, its own if it is alone.
@@ -96,9 +91,7 @@ def _firsts(pairs: _Pairs, lines: "NDArray[Any]") -> "NDArray[Any]":
     return first
 
 
-def _change(
-    device: DeviceBlocks, pairs: _Pairs, rows: "NDArray[Any]", first: "NDArray[Any]"
-) -> Change:
+def _change(device: DeviceBlocks, pairs: _Pairs, rows: np.ndarray, first: np.ndarray) -> Change:
     """Return the lifetimes with the results of some pairs in the source of the first of each."""
     source, target = pairs.source[rows], pairs.target[rows]
     end = np.zeros(len(pairs.source), np.int64)
@@ -154,12 +147,12 @@ def _pairs(device: DeviceBlocks) -> _Pairs:
     return _Pairs(place[source[chosen]], place[target[chosen]], launch[chosen], ~by_input[chosen])
 
 
-def _of_needed(is_needed: "NDArray[Any]", *keys: "NDArray[Any]") -> "NDArray[Any]":
+def _of_needed(is_needed: np.ndarray, *keys: np.ndarray) -> np.ndarray:
     """Return which rows have the keys of one that is needed."""
     numbers, _ = numbered(*keys)
     needed = np.zeros(len(numbers), bool)
     needed[numbers[is_needed]] = True
-    of_rows: NDArray[Any] = needed[numbers]
+    of_rows: np.ndarray = needed[numbers]
     return of_rows
 
 
@@ -170,7 +163,7 @@ def _reads_its_result(source: str) -> bool:
     return any(re.search(rf"\b{re.escape(each)}\b", value) for each in names)
 
 
-def _finding(device: DeviceBlocks, pairs: _Pairs, rows: "NDArray[Any]", change: Change) -> Finding:
+def _finding(device: DeviceBlocks, pairs: _Pairs, rows: np.ndarray, change: Change) -> Finding:
     source, target = pairs.source[rows], pairs.target[rows]
     to, of = device.lines.line_of(target), device.lines.line_of(source)
     launches = pairs.launch[rows]

@@ -1,6 +1,6 @@
 """R08: elementwise operations pass arrays on that one kernel for all of them would not need."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -20,11 +20,6 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.source.call_paths import operations_of
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -50,7 +45,7 @@ _BYTES_EACH_NS = 2_000
 _MOST_LINES = 8
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find elementwise operations of CuPy that could be one kernel.
 
     Trigger: see `gpuviz.advice.fusion.fusion.fusible`; on one line or several of a function and of
@@ -77,7 +72,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         yield _finding(device, groups.of(np.flatnonzero(number == each)))
 
 
-def _by_lines(groups: Groups, lines: "NDArray[Any]") -> "NDArray[Any]":
+def _by_lines(groups: Groups, lines: np.ndarray) -> np.ndarray:
     """Return a number for each launch, equal for groups of the same lines.
 
     The last round of a loop may pass on more than the others, and is another group then.
@@ -89,13 +84,13 @@ def _by_lines(groups: Groups, lines: "NDArray[Any]") -> "NDArray[Any]":
     drawn = np.random.default_rng(0).integers(1 << 63, size=int(span), dtype=np.uint64)
     sets = np.add.reduceat(drawn[line], starts) if len(starts) else drawn[:0]
     rows = np.searchsorted(group[starts], groups.group)
-    numbers: NDArray[Any] = np.unique(sets, return_inverse=True)[1][rows]
+    numbers: np.ndarray = np.unique(sets, return_inverse=True)[1][rows]
     return numbers
 
 
 def _of_expressions(
-    device: DeviceBlocks, groups: Groups, stacks: "NDArray[Any]", lines: "NDArray[Any]"
-) -> "tuple[Groups, NDArray[Any]]":
+    device: DeviceBlocks, groups: Groups, stacks: np.ndarray, lines: np.ndarray
+) -> tuple[Groups, np.ndarray]:
     """Return the groups whose launches are not the rounds of a loop, and their lines."""
     # A function that an expression calls twice has two call stacks there.
     distinct, stack = np.unique(stacks, return_inverse=True)
@@ -173,7 +168,7 @@ def _change(device: DeviceBlocks, groups: Groups, lines: tuple[Line, ...]) -> st
     return f"{advice}{example}"
 
 
-def _lines(device: DeviceBlocks, groups: Groups, duration: "NDArray[Any]") -> tuple[Line, ...]:
+def _lines(device: DeviceBlocks, groups: Groups, duration: np.ndarray) -> tuple[Line, ...]:
     """Return the lines of the launches, the last one first."""
     recording = device.recording
     stacks = stacks_of(recording.tables, groups.call)
@@ -187,7 +182,7 @@ def _lines(device: DeviceBlocks, groups: Groups, duration: "NDArray[Any]") -> tu
     )
 
 
-def _schedule_change(device: DeviceBlocks, groups: Groups, work: "NDArray[Any]") -> ScheduleChange:
+def _schedule_change(device: DeviceBlocks, groups: Groups, work: np.ndarray) -> ScheduleChange:
     """Return the schedule with one launch of one kernel for each group."""
     schedule = device.schedule
     duration = schedule.duration.copy()
@@ -200,9 +195,7 @@ def _schedule_change(device: DeviceBlocks, groups: Groups, work: "NDArray[Any]")
     return ScheduleChange(duration=duration, joined=joined, instant=instant, without_gap=gaps)
 
 
-def _fused_durations(
-    device: DeviceBlocks, groups: Groups, duration: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _fused_durations(device: DeviceBlocks, groups: Groups, duration: np.ndarray) -> np.ndarray:
     """Return the share of each launch in the time of one kernel for its group, in ns."""
     is_long = duration >= _SHORTEST_NS
     if not is_long.any():
@@ -222,5 +215,5 @@ def _fused_durations(
     least = np.bincount(group, np.maximum(computed, 0))
     least = least_durations(device, groups, elements, least)
     fused = np.minimum(np.maximum(remaining / fastest, np.maximum(least + once, _EMPTY_NS)), total)
-    shares: NDArray[Any] = (duration * (fused / np.maximum(total, 1))[group]).astype(np.int64)
+    shares: np.ndarray = (duration * (fused / np.maximum(total, 1))[group]).astype(np.int64)
     return shares

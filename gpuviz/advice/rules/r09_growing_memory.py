@@ -1,6 +1,6 @@
 """R09: memory grows with every iteration, and nothing uses it again."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,11 +12,6 @@ from gpuviz.advice.source.libraries import by_library
 from gpuviz.analysis.growing_lines import GrowingLine
 from gpuviz.analysis.later_use import LEAST_AGE
 from gpuviz.quantities import format_bytes, format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -43,7 +38,7 @@ _LEFT = (
 )
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find lines that keep arrays of each iteration, or of each run of a cell, for nothing.
 
     Trigger: the live memory of a line grows with the iterations or runs (see
@@ -69,7 +64,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
 def _finding(
     device: DeviceBlocks,
     line: GrowingLine,
-    blocks: "NDArray[Any]",
+    blocks: np.ndarray,
     change: Change,
 ) -> Finding:
     shown = device.lines.holding_line_of(blocks[-1:])
@@ -99,7 +94,7 @@ def _finding(
     )
 
 
-def _are_others_used(device: DeviceBlocks, blocks: "NDArray[Any]") -> bool:
+def _are_others_used(device: DeviceBlocks, blocks: np.ndarray) -> bool:
     """Return whether other arrays of a line are used after they were made, and none of these.
 
     The newest of these do not count: the program may not have come to use them.
@@ -118,7 +113,7 @@ def _pace(line: GrowingLine) -> str:
     return slope if low == high else f"{slope} ({low} to {high})"
 
 
-def _advice(device: DeviceBlocks, blocks: "NDArray[Any]") -> str:
+def _advice(device: DeviceBlocks, blocks: np.ndarray) -> str:
     used = blocks[device.is_used[blocks]]
     after = f" after {named(*device.lines.last_use(used[:1]))}" if len(used) else ""
     copy = by_library(device.recording, _TO_HOST, "`cupy.asnumpy`")

@@ -1,8 +1,8 @@
 """R10: the program releases the allocator's cache, and allocates the same memory again."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from gpuviz import _core
 from gpuviz.advice.evidence import Evidence
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
-from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.reserved.driver_allocations import calls_for_segments, calls_named
 from gpuviz.advice.reserved.released_pools import ReleasedPools, released_pools
 from gpuviz.advice.reserved.reserved_memory import ReservedMemory
@@ -19,18 +19,11 @@ from gpuviz.analysis.device_replay import DeviceReplay, total_memory
 from gpuviz.analysis.launches import durations, have_frame, stacks_of
 from gpuviz.analysis.other_memory import other_memory
 from gpuviz.analysis.peak import peak
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS
 from gpuviz.quantities import format_bytes, format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.schedule import Schedule
-    from gpuviz.data.call_stacks import Frame
-    from gpuviz.data.recording_data import RecordingData
 
 RULES = (
     Rule(
@@ -52,7 +45,7 @@ _FREE = "cuMemFree_v2"
 _OF_TORCH = re.compile(r"torch[/\\](cuda|accelerator)[/\\]memory\.py$")
 
 
-def find(schedule: "Schedule") -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find lines that release the cache of the allocator again and again.
 
     Trigger: ``empty_cache`` releases segments at least four times, and a replay without these calls
@@ -96,9 +89,9 @@ class _Calls:
         stacks: The call stack of the call of ``empty_cache`` behind each of the latter.
     """
 
-    made: "NDArray[Any]"
-    released: "NDArray[Any]"
-    stacks: "NDArray[Any]"
+    made: np.ndarray
+    released: np.ndarray
+    stacks: np.ndarray
 
 
 class _Emptied:
@@ -115,7 +108,7 @@ class _Emptied:
         self._is_call = (self._actions == ACTIONS.index("empty_cache")) & released
         self._inferred = self._rows[:0] if self._is_call.any() else self._inferred_calls()
 
-    def _inferred_calls(self) -> "NDArray[Any]":
+    def _inferred_calls(self) -> np.ndarray:
         """Return the positions of the first segment that each call released."""
         memory = self._memory
         if np.count_nonzero(self._actions == ACTIONS.index("segment_free")) < _LEAST_CALLS:
@@ -125,10 +118,10 @@ class _Emptied:
         is_call = program.operation == int(_core.Operation.empty_cache)
         rows = replay.rows[program.origin[is_call]]
         found = np.flatnonzero(np.isin(self._rows, rows))
-        called: NDArray[Any] = found[self._are_called(found)]
+        called: np.ndarray = found[self._are_called(found)]
         return called
 
-    def _are_called(self, positions: "NDArray[Any]") -> "NDArray[Any]":
+    def _are_called(self, positions: np.ndarray) -> np.ndarray:
         """Return which segments the program released: libraries do too, as cuDNN's benchmark."""
         stacks = plain(self._events["stack"])[self._rows[positions]]
         return have_frame(self._memory.recording, stacks, _is_empty_cache)
@@ -138,7 +131,7 @@ class _Emptied:
         """How often the cache was released."""
         return int(self._is_call.sum()) + len(self._inferred)
 
-    def calls(self, schedule: "Schedule") -> _Calls | None:
+    def calls(self, schedule: Schedule) -> _Calls | None:
         """Return the calls of the driver that they cause; None if there are none, or unknown."""
         made, released = self._avoided_segments(), self._released_segments()
         times = plain(self._events["time"])[self._rows]
@@ -154,7 +147,7 @@ class _Emptied:
         stacks = plain(self._events["stack"])[self._rows[released]]
         return _Calls(calls, frees[after], stacks)
 
-    def _released_segments(self) -> "NDArray[Any]":
+    def _released_segments(self) -> np.ndarray:
         """Return the positions of the segments that the calls released, one after the other.
 
         A recorded call is after them.
@@ -166,10 +159,10 @@ class _Emptied:
         following = np.append(others, -1)[place]
         is_released = (following >= 0) & self._is_call[following]
         is_released |= np.isin(place, np.searchsorted(others, self._inferred))
-        by_call: NDArray[Any] = found[is_released]
+        by_call: np.ndarray = found[is_released]
         return by_call
 
-    def _avoided_segments(self) -> "NDArray[Any]":
+    def _avoided_segments(self) -> np.ndarray:
         """Return the positions of the segments that are not made without the calls."""
         memory = self._memory
         replay = DeviceReplay(memory.recording, memory.device, memory.own, None, "no_empty_cache")
@@ -182,16 +175,16 @@ class _Emptied:
         made = np.flatnonzero(self._actions == ACTIONS.index("segment_alloc"))
         asked = np.flatnonzero(np.isin(self._actions, list(map(ACTIONS.index, ("alloc", "oom")))))
         requests = np.append(asked, -1)[np.searchsorted(asked, made)]
-        avoided: NDArray[Any] = made[~np.isin(self._rows[requests], needed)]
+        avoided: np.ndarray = made[~np.isin(self._rows[requests], needed)]
         return avoided
 
 
-def _is_empty_cache(frame: "Frame") -> bool:
+def _is_empty_cache(frame: Frame) -> bool:
     return frame.name == "empty_cache" and bool(_OF_TORCH.search(frame.filename))
 
 
 def _finding(
-    schedule: "Schedule", memory: ReservedMemory, emptied: _Emptied, calls: _Calls
+    schedule: Schedule, memory: ReservedMemory, emptied: _Emptied, calls: _Calls
 ) -> Finding:
     recording = schedule.recording
     driver = recording.tables["api_calls"]
@@ -224,7 +217,7 @@ def _finding(
     )
 
 
-def _of_pools(schedule: "Schedule", pools: ReleasedPools, device: int) -> Finding:
+def _of_pools(schedule: Schedule, pools: ReleasedPools, device: int) -> Finding:
     """Return the finding about pools of the program that give their blocks back again and again."""
     recording = schedule.recording
     rows = np.sort(np.concatenate([pools.made, pools.released]))
@@ -255,7 +248,7 @@ def _of_pools(schedule: "Schedule", pools: ReleasedPools, device: int) -> Findin
 
 
 def _has_room(
-    recording: "RecordingData", device: int, kept_bytes: int, beside: tuple[str, ...]
+    recording: RecordingData, device: int, kept_bytes: int, beside: tuple[str, ...]
 ) -> bool:
     """Return whether a device has memory for what allocators keep beside others; yes if unknown.
 
@@ -272,14 +265,14 @@ def _has_room(
     return not total or others + kept_bytes <= total
 
 
-def _without_calls(schedule: "Schedule", rows: "NDArray[Any]") -> ScheduleChange:
+def _without_calls(schedule: Schedule, rows: np.ndarray) -> ScheduleChange:
     """Return the schedule without some calls, rows of ``api_calls``."""
     removed = np.zeros(len(schedule.called), bool)
     removed[rows] = True
     return ScheduleChange(instant=removed, without_wait=removed)
 
 
-def _evidence(schedule: "Schedule", rows: "NDArray[Any]") -> Evidence:
+def _evidence(schedule: Schedule, rows: np.ndarray) -> Evidence:
     begin = plain(schedule.recording.tables["api_calls"]["time"])[rows]
     shown = tuple(rows[:_MOST_SHOWN].tolist())
     return Evidence("api_calls", shown, (int(begin.min()), int(begin.max())))

@@ -1,7 +1,7 @@
 """R11: a setting of the allocator would reserve less memory, or prevent failed requests."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.reserved.reserved_memory import LEAST_SHARE, Outcome, ReservedMemory
@@ -15,9 +15,6 @@ from gpuviz.analysis.allocator_settings import (
 )
 from gpuviz.data.manifest import TORCH_ALLOCATOR
 from gpuviz.quantities import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 RULES = (
     Rule(
@@ -44,7 +41,7 @@ class _Choice:
     removed: str = ""
 
 
-def find(memory: ReservedMemory) -> "Iterator[Finding]":
+def find(memory: ReservedMemory) -> Iterator[Finding]:
     """Find the setting under which the same requests need the least reserved memory.
 
     Trigger: replayed under another setting, no request fails, and the peak of reserved bytes is at
@@ -75,7 +72,7 @@ def _uses_cupy(memory: ReservedMemory) -> bool:
     return bool(manifest.cupy) and manifest.allocator == "caching"
 
 
-def _choices(memory: ReservedMemory) -> "Iterator[_Choice]":
+def _choices(memory: ReservedMemory) -> Iterator[_Choice]:
     """Yield settings to try: each with one change of the program's own."""
     if memory.own == CUPY:
         yield _Choice("", "With gpuviz's allocator")

@@ -1,14 +1,17 @@
 """R15: memory is cached for one stream while another stream's requests need new memory."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
+from gpuviz.advice.evidence import Line
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_numbers, line_of
 from gpuviz.advice.reserved.decisive_request import GROWING
+from gpuviz.advice.reserved.reserved_memory import Outcome, ReservedMemory
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.abandoned_streams import IN_TURN
+from gpuviz.analysis.device_replay import Change
 from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import durations
@@ -17,13 +20,6 @@ from gpuviz.analysis.unseen import is_whole
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import ACTIONS
 from gpuviz.quantities import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.advice.evidence import Line
-    from gpuviz.advice.reserved.reserved_memory import Outcome, ReservedMemory
-    from gpuviz.analysis.device_replay import Change
 
 RULES = (
     Rule(
@@ -55,7 +51,7 @@ _ABANDONED = "After its piece of work, nothing is allocated on a stream. "
 _MOST_SHARED = 0.01
 
 
-def find(memory: "ReservedMemory") -> "Iterator[Finding]":
+def find(memory: ReservedMemory) -> Iterator[Finding]:
     """Find memory that is free, but only for another stream.
 
     Trigger: when the peak of reserved bytes is reached, or a request fails, at least 10 % of the
@@ -83,7 +79,7 @@ def find(memory: "ReservedMemory") -> "Iterator[Finding]":
         yield _finding(memory, cached, outcome, change)
 
 
-def _cached(memory: "ReservedMemory", change: "Change") -> list[tuple[int, int]]:
+def _cached(memory: ReservedMemory, change: Change) -> list[tuple[int, int]]:
     """Return the streams that have free memory which another one could use, and how much."""
     rows = memory.request.memory.pools.to_pylist()
     cached = [(row["stream"], row["free"]) for row in rows if row["free"]]
@@ -94,7 +90,7 @@ def _cached(memory: "ReservedMemory", change: "Change") -> list[tuple[int, int]]
 
 
 def _finding(
-    memory: "ReservedMemory", cached: list[tuple[int, int]], outcome: "Outcome", change: "Change"
+    memory: ReservedMemory, cached: list[tuple[int, int]], outcome: Outcome, change: Change
 ) -> Finding:
     is_in_turn = change == "streams_in_turn"
     how = f"with {IN_TURN} streams in turn" if is_in_turn else "on one stream"
@@ -119,7 +115,7 @@ def _finding(
     )
 
 
-def _allocating(memory: "ReservedMemory", *, is_in_turn: bool) -> "tuple[Line, ...]":
+def _allocating(memory: ReservedMemory, *, is_in_turn: bool) -> tuple[Line, ...]:
     """Return the line for which abandoned streams reserve most memory; none if before recording."""
     if not is_in_turn:
         return ()
@@ -136,7 +132,7 @@ def _allocating(memory: "ReservedMemory", *, is_in_turn: bool) -> "tuple[Line, .
     return (line_of(memory.recording, int(stacks[first[most]]), format_bytes(int(sums[most]))),)
 
 
-def _is_done(memory: "ReservedMemory", stream: int) -> bool:
+def _is_done(memory: ReservedMemory, stream: int) -> bool:
     """Return whether the request's stream could use what another stream has cached."""
     if stream == memory.request.stream or not is_whole(memory.recording.tables):
         return False
@@ -153,7 +149,7 @@ def _is_done(memory: "ReservedMemory", stream: int) -> bool:
     return not np.any((streams == stream) & (actions == ACTIONS.index("alloc")))
 
 
-def _names(memory: "ReservedMemory", streams: list[int]) -> str:
+def _names(memory: ReservedMemory, streams: list[int]) -> str:
     known = stream_names(memory.recording)
     names = [f"`{known.get(each) or f'stream {each}'}`" for each in sorted(set(streams))]
     if len(names) > _MOST_NAMES:

@@ -1,16 +1,11 @@
 """R16: freed arrays wait for another stream while requests need new memory."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from gpuviz.advice.finding import Finding, named
-from gpuviz.advice.reserved.reserved_memory import LEAST_SHARE
+from gpuviz.advice.reserved.reserved_memory import LEAST_SHARE, ReservedMemory
 from gpuviz.advice.rule import Rule
 from gpuviz.quantities import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.advice.reserved.reserved_memory import ReservedMemory
 
 RULES = (
     Rule(
@@ -23,7 +18,7 @@ RULES = (
 )
 
 
-def find(memory: "ReservedMemory") -> "Iterator[Finding]":
+def find(memory: ReservedMemory) -> Iterator[Finding]:
     """Find memory that cannot be reused because ``record_stream`` keeps it for another stream.
 
     Trigger: when the peak of reserved bytes is reached, or a request fails, at least 5 % of the

@@ -1,7 +1,7 @@
 """R17: copies of pageable memory that would be faster from and to pinned memory."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,15 +18,9 @@ from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import durations, have_frame, stacks_of
 from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes, distinct, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 RULES = (
     Rule(
@@ -78,7 +72,7 @@ _PINNING_RATE = 4e9
 _LEAST_COPIES = 4
 
 
-def find(schedule: Schedule) -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find large copies of pageable memory.
 
     Trigger: copies of at least 64 KiB from or to pageable memory, which the host spends at least
@@ -135,16 +129,14 @@ class _Copies:
         typical: The rate that pinned memory usually reaches with this device.
     """
 
-    work: "NDArray[Any]"
-    sizes: "NDArray[Any]"
-    rates: "NDArray[Any]"
+    work: np.ndarray
+    sizes: np.ndarray
+    rates: np.ndarray
     measured: tuple[float | None, ...]
     typical: float
 
 
-def _repeated(
-    recording: "RecordingData", schedule: Schedule, work: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _repeated(recording: RecordingData, schedule: Schedule, work: np.ndarray) -> np.ndarray:
     """Return the copies of lines that copy several times, with kernels between the copies."""
     lines = line_numbers(recording, stacks_of(recording.tables, schedule.call[work]))
     is_launched = (schedule.kind == KERNEL) & (schedule.call >= 0)
@@ -152,11 +144,11 @@ def _repeated(
     before = np.searchsorted(launched, schedule.launch_begin()[work])
     rounds = distinct(lines * (len(launched) + 1) + before) // (len(launched) + 1)
     counts = np.bincount(rounds, minlength=int(lines.max(initial=-1)) + 1)
-    repeated: NDArray[Any] = work[counts[lines] >= _LEAST_COPIES]
+    repeated: np.ndarray = work[counts[lines] >= _LEAST_COPIES]
     return repeated
 
 
-def _pinning_ns(recording: "RecordingData", schedule: Schedule, copies: _Copies) -> int:
+def _pinning_ns(recording: RecordingData, schedule: Schedule, copies: _Copies) -> int:
     """Return how long pinning memory for the largest copy of each line takes."""
     lines = line_numbers(recording, stacks_of(recording.tables, schedule.call[copies.work]))
     largest = np.zeros(int(lines.max(initial=-1)) + 1, np.int64)
@@ -164,13 +156,13 @@ def _pinning_ns(recording: "RecordingData", schedule: Schedule, copies: _Copies)
     return int(largest.sum() * 1e9 / _PINNING_RATE)
 
 
-def _rate(schedule: Schedule, sizes: "NDArray[Any]", copies: "NDArray[Any]") -> float | None:
+def _rate(schedule: Schedule, sizes: np.ndarray, copies: np.ndarray) -> float | None:
     """Return bytes per second of some copies; None without copies."""
     total_ns = int(schedule.duration[copies].sum())
     return float(sizes[copies].sum()) * 1e9 / total_ns if total_ns else None
 
 
-def _transfer_ns(recording: "RecordingData") -> "NDArray[Any]":
+def _transfer_ns(recording: RecordingData) -> np.ndarray:
     """Return how long each call of ``api_calls`` blocked the host during its transfer, in ns."""
     import pyarrow.compute as pc
 
@@ -181,7 +173,7 @@ def _transfer_ns(recording: "RecordingData") -> "NDArray[Any]":
     return blocked
 
 
-def _finding(recording: "RecordingData", schedule: Schedule, copies: _Copies) -> Finding:
+def _finding(recording: RecordingData, schedule: Schedule, copies: _Copies) -> Finding:
     work, sizes, calls = copies.work, copies.sizes, recording.tables["api_calls"]
     device = int(schedule.device[work[0]])
     own, gpu_ns = distinct(schedule.call[work]), int(schedule.duration[work].sum())
@@ -218,7 +210,7 @@ def _finding(recording: "RecordingData", schedule: Schedule, copies: _Copies) ->
     )
 
 
-def _change(recording: "RecordingData", schedule: Schedule, copies: _Copies) -> str:
+def _change(recording: RecordingData, schedule: Schedule, copies: _Copies) -> str:
     if not is_of(recording, "torch"):
         return _OF_NUMBA if is_of(recording, "numba") else _OF_CUPY
     stacks = stacks_of(recording.tables, schedule.call[copies.work])

@@ -1,8 +1,11 @@
 """R18: the host reads a scalar in each round of a loop and waits for the GPU there."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from gpuviz.advice.evidence import Line
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import text_of
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.source.conditions import decides, indexes
 from gpuviz.advice.source.convergence import ends_loop
@@ -10,17 +13,9 @@ from gpuviz.advice.source.libraries import conversion_to_host, is_of
 from gpuviz.advice.waits.checked_results import always_checks, is_of_others, reads_value, unchecked
 from gpuviz.advice.waits.chosen_places import chooses_places
 from gpuviz.advice.waits.compared_elements import compared_one_by_one
-from gpuviz.advice.waits.fetches import ASKED_EACH, fetches
+from gpuviz.advice.waits.fetches import ASKED_EACH, Fetches, fetches
 from gpuviz.data.once import Once
 from gpuviz.quantities import format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.advice.evidence import Line
-    from gpuviz.advice.finding import Finding
-    from gpuviz.advice.replay.schedule import Schedule
-    from gpuviz.advice.waits.fetches import Fetches
 
 RULES = (
     Rule(
@@ -71,7 +66,7 @@ _LEAST_ROUNDS = 100
 _MEANWHILE = "Until then the host can launch the next work."
 
 
-def find(schedule: "Schedule") -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find lines such as ``float(x)`` and ``x.item()`` that wait again and again.
 
     Trigger: see `gpuviz.advice.waits.fetches.fetches`; the line itself copies at most 16 bytes to
@@ -118,13 +113,13 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
 
 
 @Once
-def scalars(schedule: "Schedule") -> "tuple[Fetches, ...]":
+def scalars(schedule: Schedule) -> tuple[Fetches, ...]:
     """Return the lines of R18; they are computed once for a schedule."""
     found = (_needless(schedule, each) for each in fetches(schedule))
     return tuple(each for each in found if each is not None)
 
 
-def _needless(schedule: "Schedule", found: "Fetches") -> "Fetches | None":
+def _needless(schedule: Schedule, found: Fetches) -> Fetches | None:
     """Return the reads that the program can leave out; None if it needs all of them."""
     if not found.is_scalar:
         return None
@@ -137,7 +132,7 @@ def _needless(schedule: "Schedule", found: "Fetches") -> "Fetches | None":
     return found.asked_less_often(schedule) if is_asked else None
 
 
-def _is_needless(schedule: "Schedule", found: "Fetches") -> bool:
+def _is_needless(schedule: Schedule, found: Fetches) -> bool:
     calls = schedule.call[found.copies]
     if indexes(schedule.recording, found.stack) and chooses_places(schedule, calls):
         return False
@@ -145,7 +140,7 @@ def _is_needless(schedule: "Schedule", found: "Fetches") -> bool:
     return not (_is_torch(schedule, line) and always_checks(line.source))
 
 
-def _is_torch(schedule: "Schedule", line: "Line") -> bool:
+def _is_torch(schedule: Schedule, line: Line) -> bool:
     return is_of(schedule.recording, "torch") and not is_of_others(line.source)
 
 

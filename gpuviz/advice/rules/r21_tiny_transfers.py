@@ -1,6 +1,6 @@
 """R21: many small copies, in a row or one for each launch, which one copy could replace."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from gpuviz.advice.evidence import Evidence
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host.host_gaps import host_gaps
 from gpuviz.advice.host_lines import line_of, text_of
-from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.replay.trace import COPY
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r18_scalars_read_in_a_loop import scalars
@@ -19,13 +19,6 @@ from gpuviz.analysis.preparation import is_of_loads
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.schedule import Schedule
 
 RULES = (
     Rule(
@@ -59,7 +52,7 @@ _TO_DEVICE, _TO_HOST = _DIRECTIONS
 _MOST_LINES = 8
 
 
-def find(schedule: "Schedule") -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find small copies that follow each other without other work of the GPU between them.
 
     Trigger: at least eight copies in one direction of less than 64 KiB each, by one line and
@@ -91,9 +84,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
     yield from _one_by_one(schedule, is_tiny & (directions == _TO_DEVICE), directions == _TO_HOST)
 
 
-def _one_by_one(
-    schedule: "Schedule", uploads: "NDArray[Any]", reads: "NDArray[Any]"
-) -> "Iterator[Finding]":
+def _one_by_one(schedule: Schedule, uploads: np.ndarray, reads: np.ndarray) -> Iterator[Finding]:
     """Yield the lines that copy something small to the GPU for each launch.
 
     Args:
@@ -115,7 +106,7 @@ def _one_by_one(
             yield from _finding_of_uploads(schedule, of_line)
 
 
-def _finding_of_uploads(schedule: "Schedule", copies: "NDArray[Any]") -> "Iterator[Finding]":
+def _finding_of_uploads(schedule: Schedule, copies: np.ndarray) -> Iterator[Finding]:
     recording, calls = schedule.recording, schedule.call[copies]
     device = int(schedule.device[copies[0]])
     gaps = host_gaps(recording, device)
@@ -162,7 +153,7 @@ def _finding_of_uploads(schedule: "Schedule", copies: "NDArray[Any]") -> "Iterat
     )
 
 
-def _finding(schedule: "Schedule", runs: Runs) -> "Iterator[Finding]":
+def _finding(schedule: Schedule, runs: Runs) -> Iterator[Finding]:
     recording = schedule.recording
     calls = schedule.call[runs.first]
     if any(np.isin(calls, each.calls).any() for each in scalars(schedule)):

@@ -1,23 +1,16 @@
 """R22: the host waits for the GPU although nothing that was recorded needs it."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import text_of
-from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.waits.sharing import sharing
 from gpuviz.advice.waits.waits import Waits, longest_waits, without_waits
 from gpuviz.quantities import format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.finding import Finding
-    from gpuviz.advice.replay.schedule import Schedule
 
 RULES = (
     Rule(
@@ -31,7 +24,7 @@ RULES = (
 )
 
 
-def find(schedule: "Schedule") -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find synchronizations of streams or devices that can be deleted.
 
     Trigger: a line waits as `gpuviz.advice.waits.waits.longest_waits` says, only because it
@@ -61,7 +54,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
         )
 
 
-def is_needless(schedule: "Schedule", waits: Waits) -> bool:
+def is_needless(schedule: Schedule, waits: Waits) -> bool:
     """Return whether the waits of a line can be deleted without a conflict."""
     if not waits.only_synchronizes or schedule.shares_with_host:
         return False
@@ -69,7 +62,7 @@ def is_needless(schedule: "Schedule", waits: Waits) -> bool:
     return shared is not None and not shared.is_any
 
 
-def begins_without_waits(schedule: "Schedule") -> "list[NDArray[Any]]":
+def begins_without_waits(schedule: Schedule) -> list[np.ndarray]:
     """Return when activities would begin without all needless synchronizations.
 
     Empty if there are none, or if all work is on one stream.

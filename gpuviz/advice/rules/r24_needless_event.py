@@ -1,12 +1,14 @@
 """R24: a stream waits for an event of another stream, though they share no memory."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from gpuviz.advice.evidence import Line
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.replay.work_orders import BY_EVENT
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.waits.needless_orders import NeedlessOrders, needless_orders
@@ -14,11 +16,6 @@ from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.launches import calls_of, stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.advice.replay.schedule import Schedule
 
 RULES = (
     Rule(
@@ -32,7 +29,7 @@ RULES = (
 _MOST_LINES = 5
 
 
-def find(schedule: "Schedule") -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find waits for events that no common memory needs.
 
     Trigger: streams wait for events of others (``stream_waits``), and neither these streams nor
@@ -70,7 +67,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
         )
 
 
-def _lines(schedule: "Schedule", orders: NeedlessOrders) -> tuple[Line, ...]:
+def _lines(schedule: Schedule, orders: NeedlessOrders) -> tuple[Line, ...]:
     """Return the lines that make the streams wait, most waits first."""
     tables = schedule.recording.tables
     waits = derived(schedule.recording)["stream_waits"]

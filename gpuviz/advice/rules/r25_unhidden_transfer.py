@@ -1,7 +1,7 @@
 """R25: copies of pinned memory that could run while kernels do."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +18,6 @@ from gpuviz.data.codes import CallKind
 from gpuviz.data.columns import codes
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_count, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -73,11 +68,11 @@ _LEAST_COPIES = 4
 class _Copies:
     """Copies of a device in one or both directions, and for how long each could overlap, in ns."""
 
-    work: "NDArray[Any]"
-    could_overlap: "NDArray[Any]"
+    work: np.ndarray
+    could_overlap: np.ndarray
 
 
-def find(schedule: Schedule) -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find long copies of pinned memory that wait in line with kernels.
 
     Trigger: a line makes at least four asynchronous copies of at least 100 µs from or to pinned
@@ -120,7 +115,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         yield from _finding(schedule, _Copies(work, could), device, at_least)
 
 
-def _repeated(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
+def _repeated(schedule: Schedule, work: np.ndarray) -> np.ndarray:
     """Return the copies of lines that copy several times."""
     tables = schedule.recording.tables
     lines = line_numbers(schedule.recording, stacks_of(tables, schedule.call[work]))
@@ -128,7 +123,7 @@ def _repeated(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
     return work[counts[numbers] >= _LEAST_COPIES]
 
 
-def _before(schedule: Schedule, work: "NDArray[Any]", others: "NDArray[Any]") -> "NDArray[Any]":
+def _before(schedule: Schedule, work: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return how much of each copy would fit beside other work between its launch and its start.
 
     Args:
@@ -146,7 +141,7 @@ def _before(schedule: Schedule, work: "NDArray[Any]", others: "NDArray[Any]") ->
     return _fitting(schedule, work, done, busy.within(first, np.maximum(begin, first)))
 
 
-def _after(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
+def _after(schedule: Schedule, work: np.ndarray) -> np.ndarray:
     """Return how much of each copy would fit beside the next kernels of its stream, in ns."""
     launched = np.where(schedule.call >= 0, schedule.launch_begin(), schedule.begin)
     time = np.zeros(len(work), np.int64)
@@ -165,8 +160,8 @@ def _after(schedule: Schedule, work: "NDArray[Any]") -> "NDArray[Any]":
 
 
 def _fitting(
-    schedule: Schedule, work: "NDArray[Any]", first: "NDArray[Any]", until: "NDArray[Any]"
-) -> "NDArray[Any]":
+    schedule: Schedule, work: np.ndarray, first: np.ndarray, until: np.ndarray
+) -> np.ndarray:
     """Return how much of each copy fits beside its part of other work, in ns.
 
     A direction has one engine: of copies in a row, each has to wait for the others, so that the
@@ -187,7 +182,7 @@ def _fitting(
     return time
 
 
-def _change(schedule: Schedule, work: "NDArray[Any]") -> str:
+def _change(schedule: Schedule, work: np.ndarray) -> str:
     kinds = codes(schedule.recording.tables["activities"]["copy_kind"], _COPY_KINDS)
     is_read = kinds[schedule.rows[work]] == _TO_HOST
     if not is_of(schedule.recording, "torch"):
@@ -198,7 +193,7 @@ def _change(schedule: Schedule, work: "NDArray[Any]") -> str:
 
 def _finding(
     schedule: Schedule, copies: _Copies, device: int, at_least_ns: int
-) -> "Iterator[Finding]":
+) -> Iterator[Finding]:
     recording, work = schedule.recording, copies.work
     shorter = schedule.duration.copy()
     shorter[work] -= copies.could_overlap

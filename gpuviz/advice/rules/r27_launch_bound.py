@@ -1,6 +1,6 @@
 """R27: the GPU is idle between short kernels because each launch takes longer than the kernel."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -17,19 +17,11 @@ from gpuviz.advice.source.libraries import by_library
 from gpuviz.advice.source.optimizers import optimizer_step
 from gpuviz.advice.training.anomaly_tests import anomaly_tests
 from gpuviz.analysis.launches import phases_of, stacks_of
-from gpuviz.analysis.overlap import whole_overlap
-from gpuviz.analysis.steady_state import steady_states
+from gpuviz.analysis.overlap import DeviceOverlap, whole_overlap
+from gpuviz.analysis.steady_state import SteadyState, steady_states
 from gpuviz.data.columns import plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.quantities import format_count, format_duration, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.overlap import DeviceOverlap
-    from gpuviz.analysis.steady_state import SteadyState
-    from gpuviz.data.recording_data import RecordingData
 
 RULES = (
     Rule(
@@ -78,7 +70,7 @@ _JIT = (
 )
 
 
-def find(schedule: Schedule) -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find devices that wait for the host's next launch most of the time.
 
     Trigger: at least 100 kernels with a median below 10 µs, the device is busy for less than
@@ -149,15 +141,13 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         )
 
 
-def _is_long(idle_ns: int, steady: "SteadyState") -> bool:
+def _is_long(idle_ns: int, steady: SteadyState) -> bool:
     """Return whether idle time is a relevant part of the steady state, and of its idle time."""
     is_of_idle = idle_ns >= _LEAST_OF_IDLE * steady.idle_ns
     return is_of_idle and idle_ns >= _LEAST_SHARE * steady.duration_ns
 
 
-def _one_by_one(
-    schedule: Schedule, device: "DeviceOverlap", steady: "SteadyState"
-) -> Finding | None:
+def _one_by_one(schedule: Schedule, device: DeviceOverlap, steady: SteadyState) -> Finding | None:
     """Return the finding about operations of JAX that a loop runs outside of `jax.jit`."""
     recording = schedule.recording
     eager = eager_operations(recording, steady.from_ns)
@@ -199,7 +189,7 @@ def _one_by_one(
     )
 
 
-def _less_often(recording: "RecordingData", calls: "NDArray[Any]") -> str:
+def _less_often(recording: RecordingData, calls: np.ndarray) -> str:
     """Return how to launch less often than some calls do."""
     text = by_library(recording, _LESS_OFTEN, _LESS_OFTEN_WITH_CUPY)
     stacks = stacks_of(recording.tables, calls)
@@ -212,7 +202,7 @@ def _less_often(recording: "RecordingData", calls: "NDArray[Any]") -> str:
     return text if is_much else text.replace(_FUSED, "")
 
 
-def _launches_of(schedule: Schedule, work: "NDArray[Any]", stack: int) -> int:
+def _launches_of(schedule: Schedule, work: np.ndarray, stack: int) -> int:
     """Return how many activities the line of a call stack launches."""
     stacks = stacks_of(schedule.recording.tables, schedule.call[work])
     numbers = line_numbers(schedule.recording, np.append(stack, stacks))

@@ -1,6 +1,6 @@
 """R29: the same bytes are copied to the GPU again and again."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -20,11 +20,6 @@ from gpuviz.analysis.peak import peak
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -48,7 +43,7 @@ _LEAST_COPIES = 4
 _MOST_LINES = 8
 
 
-def find(schedule: Schedule) -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find lines that copy what they, or others, have copied before.
 
     Trigger: at least four copies of a line from the host to one GPU have the same size and the same
@@ -98,13 +93,13 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
             yield _finding(schedule, copies, is_again, kept_bytes)
 
 
-def _numbers(*columns: "NDArray[Any]") -> "NDArray[Any]":
+def _numbers(*columns: np.ndarray) -> np.ndarray:
     """Return a number for each row of some columns, equal for equal rows."""
-    numbers: NDArray[Any] = np.unique(np.stack(columns), axis=1, return_inverse=True)[1].ravel()
+    numbers: np.ndarray = np.unique(np.stack(columns), axis=1, return_inverse=True)[1].ravel()
     return numbers
 
 
-def _are_only_read(schedule: Schedule, copies: "NDArray[Any]") -> "NDArray[Any]":
+def _are_only_read(schedule: Schedule, copies: np.ndarray) -> np.ndarray:
     """Return whether each copy is all that writes to its array."""
     used = schedule.touches
     if used is None:
@@ -113,11 +108,11 @@ def _are_only_read(schedule: Schedule, copies: "NDArray[Any]") -> "NDArray[Any]"
     writes = np.bincount(used.block[written], minlength=len(used.blocks))
     by_copy = written[np.isin(used.activity[written], schedule.rows[copies])]
     alone = used.activity[by_copy[writes[used.block[by_copy]] == 1]]
-    found: NDArray[Any] = np.isin(schedule.rows[copies], alone)
+    found: np.ndarray = np.isin(schedule.rows[copies], alone)
     return found
 
 
-def _with_content(schedule: Schedule, kind: int) -> "tuple[NDArray[Any], NDArray[Any]]":
+def _with_content(schedule: Schedule, kind: int) -> tuple[np.ndarray, np.ndarray]:
     """Return copies of a kind whose content is known, in the order of time, and the content."""
     tables = schedule.recording.tables
     kinds = codes(tables["activities"]["copy_kind"], _COPY_KINDS)
@@ -134,7 +129,7 @@ def _have_room(schedule: Schedule, device: int, kept: int) -> bool:
 
 
 def _finding(
-    schedule: Schedule, copies: "NDArray[Any]", is_again: "NDArray[Any]", kept_bytes: int
+    schedule: Schedule, copies: np.ndarray, is_again: np.ndarray, kept_bytes: int
 ) -> Finding:
     recording, again = schedule.recording, copies[is_again]
     sizes = plain(recording.tables["activities"]["bytes"])[schedule.rows[again]]
@@ -173,7 +168,7 @@ def _finding(
     )
 
 
-def _staged(schedule: Schedule, copies: "NDArray[Any]") -> "NDArray[Any]":
+def _staged(schedule: Schedule, copies: np.ndarray) -> np.ndarray:
     """Return the calls of copies from pinned memory that the host filled right before."""
     calls = schedule.call[copies]
     gap = host_gaps(schedule.recording, int(schedule.device[copies[0]])).length[calls]

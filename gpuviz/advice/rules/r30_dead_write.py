@@ -1,10 +1,11 @@
 """R30 and R31: what a call writes is overwritten before anything reads it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import WRITE
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
@@ -17,13 +18,6 @@ from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(
@@ -56,12 +50,12 @@ class _Writes:
         overwritten_by: The row of ``api_calls`` that overwrites it; -1 if something may read it.
     """
 
-    work: "NDArray[Any]"
-    block: "NDArray[Any]"
-    overwritten_by: "NDArray[Any]"
+    work: np.ndarray
+    block: np.ndarray
+    overwritten_by: np.ndarray
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find the lines whose writes something always overwrites before anything reads them.
 
     Trigger: a line makes memsets (R31), or copies or elementwise operations (R30). The next use of
@@ -93,7 +87,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
                 yield finding
 
 
-def _writes(device: "DeviceBlocks") -> _Writes:
+def _writes(device: DeviceBlocks) -> _Writes:
     used, schedule = device.used, device.schedule
     # By block, then in the order of the calls.
     order = np.argsort(used.block, kind="stable")
@@ -118,18 +112,16 @@ def _writes(device: "DeviceBlocks") -> _Writes:
     return _Writes(work[only], place[only], np.where(follows, after, -1)[only])
 
 
-def _does_nothing_else(
-    device: "DeviceBlocks", work: "NDArray[Any]", call: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _does_nothing_else(device: DeviceBlocks, work: np.ndarray, call: np.ndarray) -> np.ndarray:
     """Return which writes are of memsets, copies, or elementwise functions with one output."""
     schedule = device.schedule
     kinds = schedule.kind[np.minimum(work, len(schedule.kind) - 1)]
-    simple: NDArray[Any] = np.isin(kinds, (COPY, _MEMSET)) | np.isin(call, device.elementwise.call)
+    simple: np.ndarray = np.isin(kinds, (COPY, _MEMSET)) | np.isin(call, device.elementwise.call)
     return simple
 
 
 def _finding(
-    device: "DeviceBlocks", writes: _Writes, chosen: "NDArray[Any]", *, is_fill: bool
+    device: DeviceBlocks, writes: _Writes, chosen: np.ndarray, *, is_fill: bool
 ) -> Finding:
     recording, schedule = device.recording, device.schedule
     work = writes.work[chosen]

@@ -1,12 +1,12 @@
 """R33: an operand of a wider type doubles the size of a result."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-from gpuviz.advice.arrays.elementwise import READ, TYPES, WRITES
+from gpuviz.advice.arrays.elementwise import READ, TYPES, WRITES, Function
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.precision.default_types import Doubles, doubles, names_double
@@ -25,13 +25,6 @@ from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.elementwise import Function
 
 RULES = (
     Rule(
@@ -82,12 +75,12 @@ class _Widened:
         source: A block that each reads, of as many elements and the narrower type.
     """
 
-    launch: "NDArray[Any]"
-    target: "NDArray[Any]"
-    source: "NDArray[Any]"
+    launch: np.ndarray
+    target: np.ndarray
+    source: np.ndarray
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find the lines whose results are wider than their inputs because of an operand.
 
     The operand may be an array that CuPy creates in double precision by default: see
@@ -152,7 +145,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         yield upload_finding(device, uploaded)
 
 
-def _by_line(device: DeviceBlocks, found: Doubles) -> "list[NDArray[Any]]":
+def _by_line(device: DeviceBlocks, found: Doubles) -> list[np.ndarray]:
     """Return the arrays that are float64 by default, together if the same lines create them."""
     created = np.flatnonzero(found.is_created)
     places = device.place[found.blocks[created]]
@@ -173,7 +166,7 @@ def _by_line(device: DeviceBlocks, found: Doubles) -> "list[NDArray[Any]]":
     return made[:_MOST_LINES]
 
 
-def _of_default(device: DeviceBlocks, found: Doubles, rows: "NDArray[Any]") -> Finding:
+def _of_default(device: DeviceBlocks, found: Doubles, rows: np.ndarray) -> Finding:
     """Return the finding about some arrays that are float64 by default."""
     blocks, mixed = device.place[found.blocks[rows]], int(found.mixed[rows[0]])
     origins, others = blocks[found.is_created[rows]], blocks[~found.is_created[rows]]
@@ -211,7 +204,7 @@ def _of_default(device: DeviceBlocks, found: Doubles, rows: "NDArray[Any]") -> F
     )
 
 
-def _meets(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
+def _meets(device: DeviceBlocks) -> tuple[np.ndarray, np.ndarray]:
     """Return which elementwise launches meet the trigger, and a narrower input of each."""
     launches, blocks = device.elementwise, device.used.blocks
     stacks = stacks_of(device.recording.tables, launches.call)
@@ -231,7 +224,7 @@ def _meets(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
     return accepted & (halves > 0) & (others == 0) & (device.place[narrow] >= 0), narrow
 
 
-def _narrower(function: "Function") -> str:
+def _narrower(function: Function) -> str:
     """Return the type that a function widens; empty if it does not widen any."""
     if function.name in _COPIES:
         return ""
@@ -239,7 +232,7 @@ def _narrower(function: "Function") -> str:
     return narrow[0] if narrow and len(set(function.arrays)) > 1 else ""
 
 
-def _writes_alone(device: DeviceBlocks) -> "NDArray[Any]":
+def _writes_alone(device: DeviceBlocks) -> np.ndarray:
     """Return which elementwise launches write a block of the device first, and nothing does later.
 
     Kernels whose accesses are unknown are not counted as writes, and neither are elementwise
@@ -257,13 +250,13 @@ def _writes_alone(device: DeviceBlocks) -> "NDArray[Any]":
     is_wide = np.bincount(into[is_large], minlength=len(calls)) > 0
     writes -= np.bincount(target[~is_wide], minlength=count)
     place = device.place[launches.target]
-    alone: NDArray[Any] = (writes[launches.target] == 1) & (place >= 0)
+    alone: np.ndarray = (writes[launches.target] == 1) & (place >= 0)
     alone &= (used.first[launches.target] == launches.call) & ~device.is_initial[place]
     alone &= ~launches.is_update
     return alone
 
 
-def _change(device: DeviceBlocks, chosen: "NDArray[Any]") -> Change:
+def _change(device: DeviceBlocks, chosen: np.ndarray) -> Change:
     """Return the sizes if the results of some launches had half of their size."""
     launches, requested = device.elementwise, device.used.blocks.requested
     narrow = np.zeros(len(requested), bool)

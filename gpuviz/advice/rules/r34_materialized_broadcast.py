@@ -1,6 +1,6 @@
 """R34: a small array is copied to a large one, though a view would do."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -15,11 +15,6 @@ from gpuviz.advice.source.libraries import by_library
 from gpuviz.advice.source.own_lines import is_own
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes, format_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -37,7 +32,7 @@ _OF_CUPY = "`cupy.broadcast_to`, or `cupy.meshgrid(..., sparse=True)`"
 _OF_TORCH = "or `x.expand(...)` instead of `repeat`"
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find the lines that copy small arrays to large ones which only elementwise functions read.
 
     Trigger: a call of the program itself copies block a to the whole of block b, which has at least
@@ -59,7 +54,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             yield _finding(device, chosen, target, small)
 
 
-def _meets(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
+def _meets(device: DeviceBlocks) -> tuple[np.ndarray, np.ndarray]:
     """Return which elementwise launches meet the trigger, and the block that each reads."""
     used, launches, place = device.used, device.elementwise, device.place
     blocks, target = used.blocks, launches.target
@@ -82,18 +77,18 @@ def _meets(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
     return copies, source
 
 
-def _are_only_read(device: DeviceBlocks) -> "NDArray[Any]":
+def _are_only_read(device: DeviceBlocks) -> np.ndarray:
     """Return whether one call writes each block, and then only elementwise functions read it."""
     used = device.used
     reads = (used.mode == READ) & np.isin(used.call, device.elementwise.call)
     count = len(used.blocks)
     others = np.bincount(used.block[~reads], minlength=count)
     is_read = np.bincount(used.block[reads], minlength=count) > 0
-    found: NDArray[Any] = (others == 1) & is_read
+    found: np.ndarray = (others == 1) & is_read
     return found
 
 
-def _changes_meanwhile(device: DeviceBlocks, source: "NDArray[Any]") -> "NDArray[Any]":
+def _changes_meanwhile(device: DeviceBlocks, source: np.ndarray) -> np.ndarray:
     """Return whether something may write each launch's source while its result is used."""
     used, launches = device.used, device.elementwise
     count = len(used.block)
@@ -104,11 +99,11 @@ def _changes_meanwhile(device: DeviceBlocks, source: "NDArray[Any]") -> "NDArray
     written = np.flatnonzero(used.mode != READ)
     keys = np.sort(used.block[written] * count + written, kind="stable")
     begins, ends = (source * count + each[launches.target] for each in (first, last))
-    found: NDArray[Any] = np.searchsorted(keys, begins) < np.searchsorted(keys, ends)
+    found: np.ndarray = np.searchsorted(keys, begins) < np.searchsorted(keys, ends)
     return found
 
 
-def _change(device: DeviceBlocks, target: "NDArray[Any]", small: "NDArray[Any]") -> Change:
+def _change(device: DeviceBlocks, target: np.ndarray, small: np.ndarray) -> Change:
     """Return the lifetimes if views of small blocks replaced others."""
     end = device.end.copy()
     np.maximum.at(end, small, device.end[target])
@@ -119,7 +114,7 @@ def _change(device: DeviceBlocks, target: "NDArray[Any]", small: "NDArray[Any]")
 
 
 def _finding(
-    device: DeviceBlocks, chosen: "NDArray[Any]", target: "NDArray[Any]", small: "NDArray[Any]"
+    device: DeviceBlocks, chosen: np.ndarray, target: np.ndarray, small: np.ndarray
 ) -> Finding:
     schedule, launches = device.schedule, device.elementwise
     is_at_peak = device.at_peak[target]

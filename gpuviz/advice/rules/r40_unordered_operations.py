@@ -1,22 +1,17 @@
 """R40: two operations use the same memory, and nothing orders them."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from gpuviz.advice.evidence import Evidence, Line
-from gpuviz.advice.finding import Finding
+from gpuviz.advice.finding import Certainty, Finding
 from gpuviz.advice.rule import Rule
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.hazards.described import described
+from gpuviz.hazards.hazard import Hazard
 from gpuviz.hazards.known import affordable_hazards
 from gpuviz.hazards.one_change import HazardsOfOneChange, of_one_change
 from gpuviz.hazards.text import done, is_of_graph, what
 from gpuviz.quantities import format_bytes, format_count, format_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.advice.finding import Certainty
-    from gpuviz.data.recording_data import RecordingData
-    from gpuviz.hazards.hazard import Hazard
 
 RULES = (
     Rule(
@@ -29,10 +24,10 @@ RULES = (
     ),
 )
 
-CERTAINTIES: "dict[str, Certainty]" = {"certain": "certain", "probable": "likely"}
+CERTAINTIES: dict[str, Certainty] = {"certain": "certain", "probable": "likely"}
 
 
-def find(recording: "RecordingData") -> "Iterator[Finding]":
+def find(recording: RecordingData) -> Iterator[Finding]:
     """Find hazards, whose results may be wrong; see docs/explanation/hazards.md.
 
     Trigger: a hazard of `gpuviz.Recording.hazards` that is certain or probable. A latent one does
@@ -53,7 +48,7 @@ def find(recording: "RecordingData") -> "Iterator[Finding]":
         yield _finding(recording, hazards)
 
 
-def _finding(recording: "RecordingData", hazards: HazardsOfOneChange) -> Finding:
+def _finding(recording: RecordingData, hazards: HazardsOfOneChange) -> Finding:
     hazard = hazards.hazards[0]
     first, second = hazard.first, hazard.second
     others = len(hazards.hazards) - 1
@@ -92,7 +87,7 @@ def _finding(recording: "RecordingData", hazards: HazardsOfOneChange) -> Finding
     )
 
 
-def evidence(recording: "RecordingData", hazard: "Hazard") -> Evidence | None:
+def evidence(recording: RecordingData, hazard: Hazard) -> Evidence | None:
     """Return both operations, from the first begin to the last end."""
     rows = sorted({each.activity for each in (hazard.first, hazard.second)} - {-1})
     if not rows:

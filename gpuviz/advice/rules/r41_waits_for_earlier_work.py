@@ -1,11 +1,12 @@
 """R41: a copy or synchronization in which the host waits for earlier work of the GPU."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from gpuviz.advice.finding import as_subject
+from gpuviz.advice.finding import Finding, as_subject
 from gpuviz.advice.host_lines import text_of
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.replay.trace import COPY
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r22_needless_synchronization import is_needless
@@ -25,14 +26,6 @@ from gpuviz.data.call_stacks import NO_STACK
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.finding import Finding
-    from gpuviz.advice.replay.schedule import Schedule
 
 RULES = (
     Rule(
@@ -58,7 +51,7 @@ _COPY_KINDS = DICTIONARIES["activities", "copy_kind"]
 _TO_DEVICE, _TO_HOST = map(_COPY_KINDS.index, ("host_to_device", "device_to_host"))
 
 
-def find(schedule: "Schedule") -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find lines whose calls wait for work that was launched before.
 
     Trigger: see `gpuviz.advice.waits.waits.longest_waits`; synchronizations that nothing needs are
@@ -118,13 +111,13 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
         )
 
 
-def _of_warm_up(schedule: "Schedule") -> "NDArray[Any]":
+def _of_warm_up(schedule: Schedule) -> np.ndarray:
     """Return the calls before the first regular iteration."""
     called = plain(schedule.recording.tables["api_calls"]["time"])
     return np.flatnonzero(called < (regular_from(schedule.recording) or 0))
 
 
-def _uploading_lines(schedule: "Schedule") -> set[str]:
+def _uploading_lines(schedule: Schedule) -> set[str]:
     """Return the texts of the program's lines that copy to the GPU, or call what does."""
     kinds = codes(schedule.recording.tables["activities"]["copy_kind"], _COPY_KINDS)
     work = np.flatnonzero((schedule.kind == COPY) & (kinds[schedule.rows] == _TO_DEVICE))
@@ -134,20 +127,20 @@ def _uploading_lines(schedule: "Schedule") -> set[str]:
     return {frame.source.strip() for stack in stacks for frame in user_frames(stack)}
 
 
-def _come_back(schedule: "Schedule") -> "NDArray[Any]":
+def _come_back(schedule: Schedule) -> np.ndarray:
     """Return the calls that vanish if arrays need not come back to the GPU, as R62 and R65 say."""
     trips = [each for pair in round_trips(schedule) for each in pair]
     copies = np.concatenate([np.zeros(0, np.int64), *trips, *needless_copies(schedule)])
     return calls_of_trips(schedule, copies)
 
 
-def _is_own(schedule: "Schedule", waits: Waits) -> bool:
+def _is_own(schedule: Schedule, waits: Waits) -> bool:
     """Return whether the program itself makes some of the calls."""
     recording = schedule.recording
     return bool(is_own(recording, stacks_of(recording.tables, waits.all_calls)).any())
 
 
-def _only_uploads(schedule: "Schedule", waits: Waits) -> bool:
+def _only_uploads(schedule: Schedule, waits: Waits) -> bool:
     """Return whether the line copies from the host and not to it."""
     is_own = schedule.kind == COPY
     is_own[waits.work] = False
@@ -156,7 +149,7 @@ def _only_uploads(schedule: "Schedule", waits: Waits) -> bool:
     return bool((kinds == _TO_DEVICE).any() and not (kinds == _TO_HOST).any())
 
 
-def _change(schedule: "Schedule", waits: Waits) -> str:
+def _change(schedule: Schedule, waits: Waits) -> str:
     if not _is_own(schedule, waits):
         return (
             "A function of a library waits there. Call it after the launch of other work that does "

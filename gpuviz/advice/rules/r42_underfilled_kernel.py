@@ -1,9 +1,9 @@
 """R42: a kernel whose grid leaves most of the GPU's multiprocessors idle."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,15 +25,9 @@ from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.kernels import short_name
 from gpuviz.analysis.launches import phases_of, stacks_of, text_numbers
 from gpuviz.data.columns import plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import texts
 from gpuviz.quantities import format_count, format_counted, format_duration, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 RULES = (
     Rule(
@@ -75,13 +69,13 @@ _SEQUENCES, _OF_CUPY = "gen_sequenced", "/cupy/random/"
 class _Kernels:
     """Launches of one kernel by one line: their activities, blocks, and what they leave idle."""
 
-    work: "NDArray[Any]"
-    blocks: "NDArray[Any]"
+    work: np.ndarray
+    blocks: np.ndarray
     occupancy: Occupancy
     multiprocessors: int
 
 
-def find(schedule: Schedule) -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find kernels with fewer blocks than half of the GPU's multiprocessors.
 
     Trigger: one kernel of one line, in launches of at least 10 µs with so few blocks, takes at
@@ -119,9 +113,7 @@ def _busy_ns(schedule: Schedule, device: int) -> int:
     return Intervals(schedule.begin[of_device], schedule.end[of_device]).length
 
 
-def _candidates(
-    recording: "RecordingData", schedule: Schedule, device: int
-) -> "Iterator[_Kernels]":
+def _candidates(recording: RecordingData, schedule: Schedule, device: int) -> Iterator[_Kernels]:
     of_device = schedule.device == device
     kernels = np.flatnonzero(of_device & (schedule.kind == KERNEL))
     busy_ns = _busy_ns(schedule, device)
@@ -169,20 +161,18 @@ def _candidates(
             yield _Kernels(work, blocks[work], found[0], multiprocessors)
 
 
-def _of_layers(recording: "RecordingData", stacks: "NDArray[Any]") -> "NDArray[Any]":
+def _of_layers(recording: RecordingData, stacks: np.ndarray) -> np.ndarray:
     """Return whether the line of each call stack calls a layer of PyTorch that does the work."""
     distinct, place = np.unique(stacks, return_inverse=True)
     found = []
     for stack in distinct.tolist():
         inside = takewhile(lambda frame: frame.is_installed, recording.call_stacks.frames(stack))
         found.append(any(_LAYERS in frame.filename for frame in inside))
-    of_layers: NDArray[Any] = np.array(found, bool)[place.ravel()]
+    of_layers: np.ndarray = np.array(found, bool)[place.ravel()]
     return of_layers
 
 
-def _is_main(
-    schedule: Schedule, stacks: "NDArray[Any]", kernels: "NDArray[Any]", work: "NDArray[Any]"
-) -> bool:
+def _is_main(schedule: Schedule, stacks: np.ndarray, kernels: np.ndarray, work: np.ndarray) -> bool:
     """Return whether kernels take most of the time of all those that their calls launched."""
     known = stacks[work][stacks[work] != 0]
     together = kernels[np.isin(stacks[kernels], known)]
@@ -190,17 +180,17 @@ def _is_main(
     return bool(schedule.duration[work].sum() >= least)
 
 
-def _waiting(recording: "RecordingData", names: "NDArray[Any]") -> "NDArray[Any]":
+def _waiting(recording: RecordingData, names: np.ndarray) -> np.ndarray:
     """Return those ids of ``strings`` that are names of kernels that mostly wait."""
     distinct = np.unique(names)
     known = texts(recording.tables, distinct)
     found = [text.startswith(NCCL) or _WAITS.search(text) is not None for text in known]
-    waiting: NDArray[Any] = distinct[found]
+    waiting: np.ndarray = distinct[found]
     return waiting
 
 
 def _finding(
-    recording: "RecordingData", schedule: Schedule, kernels: _Kernels, device: int
+    recording: RecordingData, schedule: Schedule, kernels: _Kernels, device: int
 ) -> Finding:
     work = kernels.work
     total_ns, busy_ns = kernels.occupancy.union_ns, _busy_ns(schedule, device)
@@ -268,7 +258,7 @@ def _of_narrow_blocks(schedule: Schedule, narrow: NarrowBlocks, device: int) -> 
     )
 
 
-def _line(schedule: Schedule, work: "NDArray[Any]", total_ns: int) -> Line:
+def _line(schedule: Schedule, work: np.ndarray, total_ns: int) -> Line:
     """Return the line that launches some work, with its time."""
     recording = schedule.recording
     stack = int(stacks_of(recording.tables, schedule.call[work[:1]])[0])
@@ -279,7 +269,7 @@ def _shown(name: str) -> str:
     return f"`{name}`" if name else "A kernel"
 
 
-def _advice(schedule: Schedule, work: "NDArray[Any]", line: Line) -> str:
+def _advice(schedule: Schedule, work: np.ndarray, line: Line) -> str:
     last = "Steps that each need the result of the one before cannot be spread."
     if are_independent(schedule, work):
         last = (

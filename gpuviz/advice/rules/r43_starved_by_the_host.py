@@ -1,12 +1,13 @@
 """R43: the GPU is idle while the host computes between two calls."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from gpuviz.advice.evidence import Evidence, Line
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host.host_gaps import HostGaps, host_gaps
+from gpuviz.advice.host.host_places import HostPlace
 from gpuviz.advice.host.places_between_calls import places_between_calls
 from gpuviz.advice.host.sampled_places import sampled_places
 from gpuviz.advice.host.waiting_threads import with_waiting
@@ -17,15 +18,8 @@ from gpuviz.analysis.host_work import is_sampled
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.steady_state import steady_of
 from gpuviz.data.columns import plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.quantities import format_counted, format_duration, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.host.host_places import HostPlace
-    from gpuviz.data.recording_data import RecordingData
 
 RULES = (
     Rule(
@@ -54,7 +48,7 @@ _MOST_ROWS = 1000
 _MOST_LINES = 8
 
 
-def find(schedule: Schedule) -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find places of the program where the host computes while the GPU has nothing to do.
 
     Trigger: at least three times, two calls of a thread are at least 250 µs apart, more than a
@@ -92,10 +86,10 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 
 
 def _finding(
-    recording: "RecordingData",
+    recording: RecordingData,
     schedule: Schedule,
     gaps: HostGaps,
-    place: "HostPlace",
+    place: HostPlace,
     device: int,
 ) -> Finding:
     shorter = np.zeros(len(gaps.length), np.int64)
@@ -132,7 +126,7 @@ def _finding(
     )
 
 
-def _lines(place: "HostPlace", idle: str) -> tuple[Line, ...]:
+def _lines(place: HostPlace, idle: str) -> tuple[Line, ...]:
     if place.lines:
         call = (Line(place.first.site, place.first.source, idle, place.stacks[0]),)
         is_one = len(place.lines) == 1
@@ -145,7 +139,7 @@ def _lines(place: "HostPlace", idle: str) -> tuple[Line, ...]:
 
 
 def _idle_rows(
-    recording: "RecordingData", device: int, begin: "NDArray[Any]", end: "NDArray[Any]"
+    recording: RecordingData, device: int, begin: np.ndarray, end: np.ndarray
 ) -> tuple[int, ...]:
     """Return the longest idle gaps of a device within some times."""
     table = derived(recording)["idle_gaps"]

@@ -1,7 +1,7 @@
 """R44: streams that never work at the same time, although their work would fit on the GPU."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,21 +14,14 @@ from gpuviz.advice.rule import Rule
 from gpuviz.analysis.derived_tables import derived
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import stacks_of
-from gpuviz.analysis.overlap import whole_overlap
+from gpuviz.analysis.overlap import DeviceOverlap, whole_overlap
 from gpuviz.analysis.stream_names import stream_names
 from gpuviz.data.columns import codes, plain
 from gpuviz.data.derived import DICTIONARIES as WORDS
 from gpuviz.data.once import Once
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.overlap import DeviceOverlap
-    from gpuviz.data.recording_data import RecordingData
 
 RULES = (
     Rule(
@@ -69,10 +62,10 @@ _CHANGE = {
 class _Switches:
     """Where the device changes streams: the last activity of one, and the next of another."""
 
-    before: "NDArray[Any]"
-    after: "NDArray[Any]"
+    before: np.ndarray
+    after: np.ndarray
 
-    def chosen(self, mask: "NDArray[Any]") -> "_Switches":
+    def chosen(self, mask: np.ndarray) -> "_Switches":
         return _Switches(self.before[mask], self.after[mask])
 
 
@@ -87,7 +80,7 @@ class ApartStreams:
         why: The reason, one of `_WHY`.
     """
 
-    device: "DeviceOverlap"
+    device: DeviceOverlap
     names: str
     switches: _Switches
     why: int
@@ -107,7 +100,7 @@ def apart_streams(schedule: Schedule) -> tuple[ApartStreams, ...]:
     return tuple(_apart_streams(schedule))
 
 
-def find(schedule: Schedule) -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find devices on which several streams work, but never at the same time.
 
     Trigger: at least two streams each have 5 % of the device's busy time, less than 1 % of it has
@@ -125,7 +118,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
         yield _finding(schedule, streams)
 
 
-def _apart_streams(schedule: Schedule) -> "Iterator[ApartStreams]":
+def _apart_streams(schedule: Schedule) -> Iterator[ApartStreams]:
     recording = schedule.recording
     overlap = whole_overlap(recording)
     for device in overlap.devices:
@@ -150,7 +143,7 @@ def _apart_streams(schedule: Schedule) -> "Iterator[ApartStreams]":
             yield ApartStreams(device, _names(recording, busy), chosen, why)
 
 
-def _switches(schedule: Schedule, device: int, streams: "Sequence[int]") -> _Switches:
+def _switches(schedule: Schedule, device: int, streams: Sequence[int]) -> _Switches:
     chosen = np.flatnonzero((schedule.device == device) & np.isin(schedule.stream, streams))
     order = chosen[np.argsort(schedule.begin[chosen], kind="stable")]
     before, after = order[:-1], order[1:]
@@ -158,7 +151,7 @@ def _switches(schedule: Schedule, device: int, streams: "Sequence[int]") -> _Swi
     return _Switches(before[other], after[other])
 
 
-def _reasons(recording: "RecordingData", schedule: Schedule, switches: _Switches) -> "NDArray[Any]":
+def _reasons(recording: RecordingData, schedule: Schedule, switches: _Switches) -> np.ndarray:
     """Return why the second activity of each pair did not begin during the first."""
     before, after = switches.before, switches.after
     reasons = np.full(len(before), _UNKNOWN)
@@ -176,16 +169,16 @@ def _reasons(recording: "RecordingData", schedule: Schedule, switches: _Switches
     return reasons
 
 
-def _blocking(recording: "RecordingData", *, copies: bool) -> "NDArray[Any]":
+def _blocking(recording: RecordingData, *, copies: bool) -> np.ndarray:
     """Return the rows of ``host_waits`` that are copies, or synchronizations."""
     kinds = codes(derived(recording)["host_waits"]["kind"], _WAITS)
-    rows: NDArray[Any] = np.flatnonzero((kinds >= _WAITS.index("memcpy")) == copies)
+    rows: np.ndarray = np.flatnonzero((kinds >= _WAITS.index("memcpy")) == copies)
     return rows
 
 
 def _blocked(
-    recording: "RecordingData", schedule: Schedule, switches: _Switches, waits: "NDArray[Any]"
-) -> "NDArray[Any]":
+    recording: RecordingData, schedule: Schedule, switches: _Switches, waits: np.ndarray
+) -> np.ndarray:
     """Return whether the launching thread waited for most of the first activity."""
     table = derived(recording)["host_waits"]
     threads, begin, end = (plain(table[name])[waits] for name in ("thread", "time", "end"))
@@ -199,13 +192,13 @@ def _blocked(
         blocked[rows] = Intervals(begin[of_thread], end[of_thread]).within(
             schedule.begin[before[rows]], schedule.end[before[rows]]
         )
-    most: NDArray[Any] = 2 * blocked >= np.maximum(schedule.duration[before], 1)
+    most: np.ndarray = 2 * blocked >= np.maximum(schedule.duration[before], 1)
     return most
 
 
 def _waited_for_event(
-    recording: "RecordingData", schedule: Schedule, switches: _Switches
-) -> "NDArray[Any]":
+    recording: RecordingData, schedule: Schedule, switches: _Switches
+) -> np.ndarray:
     waits = derived(recording)["stream_waits"]
     recorded, waiting, resumed = (
         plain(waits[name]) for name in ("recorded_stream", "waiting_stream", "resumed_time")
@@ -220,28 +213,26 @@ def _waited_for_event(
 
 
 def _waited_by_default(
-    recording: "RecordingData", schedule: Schedule, switches: _Switches
-) -> "NDArray[Any]":
+    recording: RecordingData, schedule: Schedule, switches: _Switches
+) -> np.ndarray:
     streams = recording.tables["streams"]
     kinds, ids = codes(streams["kind"], _STREAM_KINDS), plain(streams["id"])
     default = ids[kinds == _STREAM_KINDS.index("default")]
     blocking = ids[kinds == _STREAM_KINDS.index("blocking")]
     before, after = schedule.stream[switches.before], schedule.stream[switches.after]
-    found: NDArray[Any] = np.isin(before, default) & np.isin(after, blocking)
+    found: np.ndarray = np.isin(before, default) & np.isin(after, blocking)
     found |= np.isin(before, blocking) & np.isin(after, default)
     return found
 
 
-def _would_fit(
-    recording: "RecordingData", schedule: Schedule, switches: _Switches
-) -> "NDArray[Any]":
+def _would_fit(recording: RecordingData, schedule: Schedule, switches: _Switches) -> np.ndarray:
     before, after = switches.before, switches.after
     directions = codes(recording.tables["activities"]["copy_kind"], _COPY_KINDS)[schedule.rows]
     one, other = schedule.kind[before] == COPY, schedule.kind[after] == COPY
     fits = (one & other) & (directions[before] != directions[after])
     fits |= (one != other) & np.isin(schedule.kind[np.where(one, after, before)], [KERNEL])
     fits |= schedule.fit(before, after)
-    found: NDArray[Any] = fits
+    found: np.ndarray = fits
     return found
 
 
@@ -277,14 +268,14 @@ def _finding(schedule: Schedule, streams: ApartStreams) -> Finding:
     )
 
 
-def _names(recording: "RecordingData", streams: "Sequence[int]") -> str:
+def _names(recording: RecordingData, streams: Sequence[int]) -> str:
     known = stream_names(recording)
     names = [f"`{known.get(each) or f'stream {each}'}`" for each in streams]
     return f"The streams {', '.join(names[:-1])} and {names[-1]}"
 
 
 def _change_of(
-    recording: "RecordingData", schedule: Schedule, switches: _Switches, why: int
+    recording: RecordingData, schedule: Schedule, switches: _Switches, why: int
 ) -> ScheduleChange:
     """Return the schedule without the reason; nothing if the host launches late."""
     if why == _HOST:

@@ -1,6 +1,6 @@
 """R45: arrays that nothing uses any more are still allocated at the peak."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -26,11 +26,6 @@ from gpuviz.advice.rule import Rule
 from gpuviz.data.implied_columns import assigned_names
 from gpuviz.quantities import format_bytes, format_count
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
 RULES = (
     Rule(
         "R45",
@@ -46,7 +41,7 @@ RULES = (
 _LEAST_OTHERS = 2
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find the lines whose arrays are dead at the peak.
 
     Trigger: blocks that one line allocated are allocated at the peak, the statement of their last
@@ -90,7 +85,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             yield _mapped(device, blocks, change, places)
 
 
-def _replaced(device: DeviceBlocks, blocks: "NDArray[Any]") -> Change:
+def _replaced(device: DeviceBlocks, blocks: np.ndarray) -> Change:
     """Return the change that frees what the line of some blocks replaces before it makes another.
 
     The variable or the bounded list that gets the new array drops the old one anyway.
@@ -107,7 +102,7 @@ def _is_map(spent: int, made: int) -> bool:
 
 
 def _mapped(
-    device: DeviceBlocks, blocks: "NDArray[Any]", change: Change, places: "NDArray[Any]"
+    device: DeviceBlocks, blocks: np.ndarray, change: Change, places: np.ndarray
 ) -> Finding:
     line, last_use = device.lines.line_of(blocks), device.lines.last_use(blocks)
     lists = mapped_lists(device, last_use[0], blocks)
@@ -141,7 +136,7 @@ def _mapped(
     )
 
 
-def _freed(device: DeviceBlocks, blocks: "NDArray[Any]", end: "NDArray[Any]") -> Change:
+def _freed(device: DeviceBlocks, blocks: np.ndarray, end: np.ndarray) -> Change:
     """Return the change that frees blocks at some places, if they are freed later."""
     begin = device.begin[blocks]
     return Change(blocks, begin, np.clip(end, begin, device.end[blocks]))
@@ -149,7 +144,7 @@ def _freed(device: DeviceBlocks, blocks: "NDArray[Any]", end: "NDArray[Any]") ->
 
 def _finding(
     device: DeviceBlocks,
-    blocks: "NDArray[Any]",
+    blocks: np.ndarray,
     change: Change,
     *,
     is_within: bool,

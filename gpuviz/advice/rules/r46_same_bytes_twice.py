@@ -1,7 +1,7 @@
 """R46: parts and the array that they were joined to are allocated at the same time."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,11 +15,6 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.rules.r49_grown_by_concatenation import grown
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes, format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -45,10 +40,10 @@ class _Join:
     """An array and the parts that are joined to it, blocks of the device."""
 
     target: int
-    parts: "NDArray[Any]"
+    parts: np.ndarray
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find the lines that join arrays, which are not used afterwards, to one of their size.
 
     Trigger: arrays are copied to block b, by one kernel or by a copy for each of them, and nothing
@@ -75,7 +70,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
             yield _finding(device, shown, _change(device, made))
 
 
-def _of_copies(device: DeviceBlocks) -> "Iterator[Finding]":
+def _of_copies(device: DeviceBlocks) -> Iterator[Finding]:
     """Yield the findings about lines that copy arrays without need."""
     launch, target, source = needless_copies(device)
     copies, origins = device.place[target], device.place[source]
@@ -90,9 +85,9 @@ def _of_copies(device: DeviceBlocks) -> "Iterator[Finding]":
 
 def _of_line(
     device: DeviceBlocks,
-    activities: "NDArray[Any]",
-    copies: "NDArray[Any]",
-    origins: "NDArray[Any]",
+    activities: np.ndarray,
+    copies: np.ndarray,
+    origins: np.ndarray,
 ) -> Finding:
     """Return the finding about the copies of a line, and the arrays that they are made of."""
     schedule = device.schedule
@@ -133,7 +128,7 @@ def _lines(device: DeviceBlocks, join: _Join) -> tuple[int, ...]:
     return target, *np.unique(device.site[join.parts]).tolist()
 
 
-def _complete(device: DeviceBlocks, rows: Joins) -> "Iterator[_Join]":
+def _complete(device: DeviceBlocks, rows: Joins) -> Iterator[_Join]:
     """Yield the arrays with sets of at least two parts that have exactly their bytes."""
     # What is written into slices of an array that is there already is not joined.
     rows = rows.of(np.flatnonzero(device.begin[rows.part] < device.begin[rows.target]))
@@ -150,7 +145,7 @@ def _complete(device: DeviceBlocks, rows: Joins) -> "Iterator[_Join]":
                 yield _Join(target, parts)
 
 
-def _change(device: DeviceBlocks, made: "list[_Join]") -> Change:
+def _change(device: DeviceBlocks, made: list[_Join]) -> Change:
     """Return the lifetimes with the parts in the arrays that they are joined to."""
     targets, parts, join = _columns(made)
     begin = device.begin[targets].copy()
@@ -163,7 +158,7 @@ def _change(device: DeviceBlocks, made: "list[_Join]") -> Change:
     )
 
 
-def _columns(made: "list[_Join]") -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+def _columns(made: list[_Join]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return joined arrays, their parts, and of each part the number of its array."""
     targets = np.array([each.target for each in made])
     counts = [len(each.parts) for each in made]
@@ -171,7 +166,7 @@ def _columns(made: "list[_Join]") -> "tuple[NDArray[Any], NDArray[Any], NDArray[
     return targets, parts, np.repeat(np.arange(len(made)), counts)
 
 
-def _finding(device: DeviceBlocks, made: "list[_Join]", change: Change) -> Finding:
+def _finding(device: DeviceBlocks, made: list[_Join], change: Change) -> Finding:
     targets, parts, _ = _columns(made)
     to, of = device.lines.line_of(targets), device.lines.line_of(parts)
     return Finding(

@@ -1,9 +1,11 @@
 """R47: the program waits while CuPy, Numba or XLA compiles its kernels."""
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.advice.evidence import Evidence
 from gpuviz.advice.finding import Finding
@@ -20,15 +22,8 @@ from gpuviz.analysis.repeated_compilations import RepeatedCompilation, repeated_
 from gpuviz.analysis.steady_state import steady_states
 from gpuviz.analysis.xla import runs_operation, threads_of_xla
 from gpuviz.data.columns import distinct, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.quantities import format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 RULES = (
     Rule(
@@ -129,7 +124,7 @@ _JITTED = "jit_"
 _FEWEST_SAMPLED = 5
 
 
-def find(schedule: Schedule) -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find kernels that were compiled, and those that were compiled again and again.
 
     Trigger: CuPy's compiler, Numba's, or XLA's for JAX, ran for at least 1 % of the recording. What
@@ -169,7 +164,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
             yield _compiled_once(schedule, table, rows, name)
 
 
-def _sampled(schedule: Schedule) -> "Iterator[Finding]":
+def _sampled(schedule: Schedule) -> Iterator[Finding]:
     """Return the findings about compilations that only samples of the host show, by line."""
     recording = schedule.recording
     found = sampled_compilations(recording)
@@ -197,7 +192,7 @@ def _sampled(schedule: Schedule) -> "Iterator[Finding]":
     yield from _of_samples(schedule, found, rows, (title, once.why, once.keep), is_once=True)
 
 
-def _runs_of(recording: "RecordingData", stack: int) -> int:
+def _runs_of(recording: RecordingData, stack: int) -> int:
     """Return how often the line of a call stack launches the work that it launches most often."""
     stacks = stacks_of(
         recording.tables,
@@ -212,11 +207,11 @@ def _runs_of(recording: "RecordingData", stack: int) -> int:
 def _of_samples(
     schedule: Schedule,
     found: SampledCompilations,
-    rows: "NDArray[Any]",
+    rows: np.ndarray,
     texts: tuple[str, str, str],
     *,
     is_once: bool,
-) -> "Iterator[Finding]":
+) -> Iterator[Finding]:
     """Yield the finding about some compilations, if they take long enough."""
     title, reason, change = texts
     begin, end, recording = found.begin[rows], found.end[rows], schedule.recording
@@ -241,7 +236,7 @@ def _of_samples(
     )
 
 
-def _compiled_again(schedule: Schedule, table: "pa.Table", again: RepeatedCompilation) -> Finding:
+def _compiled_again(schedule: Schedule, table: pa.Table, again: RepeatedCompilation) -> Finding:
     known = (_ALIKE if again.is_alike else _AGAIN)[again.compiler]
     time_ns = plain(table["compile_ns"])[again.rows]
     name = table["kernels"][int(again.rows[0])].as_py().removeprefix(_JITTED)
@@ -257,9 +252,7 @@ def _compiled_again(schedule: Schedule, table: "pa.Table", again: RepeatedCompil
     return replace(found, is_of_warm_up=not len(steady))
 
 
-def _compiled_once(
-    schedule: Schedule, table: "pa.Table", rows: "NDArray[Any]", compiler: str
-) -> Finding:
+def _compiled_once(schedule: Schedule, table: pa.Table, rows: np.ndarray, compiler: str) -> Finding:
     known = _ONCE[compiler]
     spent = format_duration(int(plain(table["compile_ns"])[rows].sum()))
     count = format_counted(len(rows), known.one, known.several)
@@ -270,8 +263,8 @@ def _compiled_once(
 
 def _finding(
     schedule: Schedule,
-    table: "pa.Table",
-    rows: "NDArray[Any]",
+    table: pa.Table,
+    rows: np.ndarray,
     texts: tuple[str, str, str],
     *,
     is_once: bool,
@@ -306,8 +299,8 @@ def _finding(
 
 
 def _less_between_calls(
-    schedule: Schedule, threads: "NDArray[Any]", begin: "NDArray[Any]", end: "NDArray[Any]"
-) -> "NDArray[Any]":
+    schedule: Schedule, threads: np.ndarray, begin: np.ndarray, end: np.ndarray
+) -> np.ndarray:
     """Return how much of the time before each call is in some spans of its thread, in ns.
 
     What another thread compiles does not delay a call, unless one of the two is XLA's and works for

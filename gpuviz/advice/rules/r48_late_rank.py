@@ -1,7 +1,8 @@
 """R48: a rank that comes last to most collectives, while the others wait for it."""
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,18 +14,11 @@ from gpuviz.analysis.collective_kernels import collective_kernels
 from gpuviz.analysis.collectives import UNKNOWN, known_collectives
 from gpuviz.analysis.intervals import Intervals
 from gpuviz.analysis.launches import calls_of, stacks_of
-from gpuviz.analysis.processes import processes
+from gpuviz.analysis.processes import Process, processes
 from gpuviz.analysis.steady_state import steady_states
 from gpuviz.data.columns import plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.quantities import format_count, format_counted, format_duration, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.processes import Process
-    from gpuviz.data.recording_data import RecordingData
 
 RULES = (
     Rule(
@@ -59,7 +53,7 @@ _CHANGE = {
 }
 
 
-def find(recording: "RecordingData") -> "Iterator[Finding]":
+def find(recording: RecordingData) -> Iterator[Finding]:
     """Find ranks of a merged recording that come last to most collectives of a communicator.
 
     Trigger: of the collectives whose ranks were all recorded, with the start of each kernel, and
@@ -91,7 +85,7 @@ def find(recording: "RecordingData") -> "Iterator[Finding]":
 
 
 def _finding(
-    process: "Process[RecordingData]", late: "Sequence[dict[str, Any]]", count: int
+    process: Process[RecordingData], late: Sequence[dict[str, Any]], count: int
 ) -> Finding:
     rank = late[0]["last_rank"]
     arrival = np.array([_start(row, rank) for row in late])
@@ -132,7 +126,7 @@ def _start(row: dict[str, Any], rank: int) -> int:
     return start
 
 
-def _busy(own: "RecordingData", begin: "NDArray[Any]", end: "NDArray[Any]") -> int:
+def _busy(own: RecordingData, begin: np.ndarray, end: np.ndarray) -> int:
     """Return for how long a process's GPU worked in intervals of time, without its collectives."""
     activities = own.tables["activities"]
     kernels = collective_kernels(own.tables)
@@ -142,9 +136,7 @@ def _busy(own: "RecordingData", begin: "NDArray[Any]", end: "NDArray[Any]") -> i
     return int(Intervals(begins, np.maximum(begins, ends)).within(begin, end).sum())
 
 
-def _lines(
-    own: "RecordingData", arrival: "NDArray[Any]", late_ns: "NDArray[Any]"
-) -> tuple[Line, ...]:
+def _lines(own: RecordingData, arrival: np.ndarray, late_ns: np.ndarray) -> tuple[Line, ...]:
     """Return the lines that launched the collectives."""
     activities = own.tables["activities"]
     kernels = collective_kernels(own.tables)

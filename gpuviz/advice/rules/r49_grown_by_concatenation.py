@@ -1,8 +1,8 @@
 """R49: an array that is joined with a small one again and again."""
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +18,6 @@ from gpuviz.advice.rule import Rule
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -43,7 +38,7 @@ _CONVOLUTION = re.compile(r"conv(?!er)|implicit_gemm|nchw|nhwc|winograd", re.IGN
 _LEAST_JOINS = 4
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find arrays that grow by concatenation in a loop.
 
     Trigger: a line joins its own previous result, which nothing uses afterwards, with more, at
@@ -68,7 +63,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
                 yield _finding(device, of_site)
 
 
-def _joined_anew(device: DeviceBlocks) -> "Iterator[Finding]":
+def _joined_anew(device: DeviceBlocks) -> Iterator[Finding]:
     """Yield the lines that copy the same parts into larger and larger arrays."""
     part, target, activity, _ = copies_of_parts(device)
     sites = device.site[target]
@@ -98,9 +93,9 @@ def _joined_anew(device: DeviceBlocks) -> "Iterator[Finding]":
 def _of_list(
     device: DeviceBlocks,
     last: int,
-    again: "NDArray[Any]",
-    part: "NDArray[Any]",
-    activity: "NDArray[Any]",
+    again: np.ndarray,
+    part: np.ndarray,
+    activity: np.ndarray,
 ) -> Finding:
     schedule = device.schedule
     work = schedule.number[activity[again]]
@@ -217,26 +212,24 @@ def _are_convolved(device: DeviceBlocks, links: Joins) -> bool:
     return bool(are_named(tables, names, _CONVOLUTION.search).any())
 
 
-def _readers(device: DeviceBlocks, links: Joins) -> "NDArray[Any]":
+def _readers(device: DeviceBlocks, links: Joins) -> np.ndarray:
     """Return the work beside the joins that reads the previous results, rows of ``activities``."""
     is_part = np.zeros(len(device.used.blocks), bool)
     is_part[device.number[np.intersect1d(links.part, links.target)]] = True
     used = is_part[device.used.block] & (device.used.mode != WRITE)
     activities = device.used.activity[used]
-    readers: NDArray[Any] = activities[~np.isin(activities, links.activity)]
+    readers: np.ndarray = activities[~np.isin(activities, links.activity)]
     return readers
 
 
-def _without_calls(
-    device: DeviceBlocks, duration: "NDArray[Any]", calls: "NDArray[Any]"
-) -> ScheduleChange:
+def _without_calls(device: DeviceBlocks, duration: np.ndarray, calls: np.ndarray) -> ScheduleChange:
     """Return the schedule with these durations in ns and without these of the host's calls."""
     gone = np.zeros(len(device.schedule.called), bool)
     gone[calls] = True
     return without_calls(device, duration, gone)
 
 
-def _change(device: DeviceBlocks, links: Joins, last: "NDArray[Any]") -> Change:
+def _change(device: DeviceBlocks, links: Joins, last: np.ndarray) -> Change:
     """Return the lifetimes with one array of the final size for each sequence of joins."""
     blocks = np.union1d(links.part, links.target)
     previous = dict(zip(links.target.tolist(), links.part.tolist(), strict=True))

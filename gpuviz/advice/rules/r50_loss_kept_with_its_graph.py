@@ -1,11 +1,11 @@
 """R50: losses or outputs are kept with the graphs of autograd that lead to them."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-from gpuviz.advice.arrays.training_blocks import BACKWARD
+from gpuviz.advice.arrays.training_blocks import BACKWARD, TrainingBlocks
 from gpuviz.advice.arrays.without_graph import ends_without_graph
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.replay.peak_replay import Change
@@ -13,13 +13,6 @@ from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.analysis.main_loop import host_spans
 from gpuviz.quantities import format_bytes, format_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.training_blocks import TrainingBlocks
 
 RULES = (
     Rule(
@@ -35,7 +28,7 @@ RULES = (
 )
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find forward passes whose activations stay because something keeps their losses.
 
     Trigger: lines of forward passes that autograd recorded grow with the iterations (see
@@ -67,7 +60,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     yield _finding(device, change, len(np.unique(iteration)))
 
 
-def _may_need_gradients(device: DeviceBlocks, training: "TrainingBlocks") -> bool:
+def _may_need_gradients(device: DeviceBlocks, training: TrainingBlocks) -> bool:
     """Return whether a backward pass may use what the lines of the graphs make."""
     stacks = device.stack[training.kept_graphs]
     if np.isin(device.stack[training.is_used_backward], stacks).any():
@@ -78,9 +71,7 @@ def _may_need_gradients(device: DeviceBlocks, training: "TrainingBlocks") -> boo
     return bool((hidden == BACKWARD).any())
 
 
-def _after_next(
-    device: DeviceBlocks, blocks: "NDArray[Any]", iteration: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _after_next(device: DeviceBlocks, blocks: np.ndarray, iteration: np.ndarray) -> np.ndarray:
     """Return the places where the blocks of the next iteration have been allocated.
 
     Args:
@@ -97,7 +88,7 @@ def _after_next(
     made = device.after_times(device.made_until[blocks])
     line, use = device.after_known_line[blocks], device.after_known_use[blocks]
     known = np.where(line <= made, use, line)
-    found: NDArray[Any] = np.minimum(np.maximum(end, known), device.end[blocks])
+    found: np.ndarray = np.minimum(np.maximum(end, known), device.end[blocks])
     return found
 
 

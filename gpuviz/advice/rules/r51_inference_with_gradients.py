@@ -1,6 +1,6 @@
 """R51: autograd keeps activations of forward passes that no backward pass follows."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,12 +12,6 @@ from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.quantities import format_bytes, format_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -36,7 +30,7 @@ RULES = (
 _LEAST_PASSES = 2
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find forward passes whose graphs end without a backward pass.
 
     Trigger: graphs that autograd recorded end, at least twice, without a backward pass; see
@@ -70,20 +64,18 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     yield _finding(device, change, passes, "possible" if is_unknown.any() else "likely")
 
 
-def _are_outputs(device: DeviceBlocks, blocks: "NDArray[Any]") -> "NDArray[Any]":
+def _are_outputs(device: DeviceBlocks, blocks: np.ndarray) -> np.ndarray:
     """Return which blocks of a forward pass are last used after it: a variable holds them."""
     assert device.training is not None  # noqa: S101 - it has graphs
     last = device.last_known[blocks]
     tables = device.recording.tables
     used_in = phases_of(tables, stacks_of(tables, last))
     of_pass = device.training.phase[blocks] == FORWARD
-    found: NDArray[Any] = of_pass & (last >= 0) & (used_in == OTHER)
+    found: np.ndarray = of_pass & (last >= 0) & (used_in == OTHER)
     return found
 
 
-def _replaced_inputs(
-    device: DeviceBlocks, blocks: "NDArray[Any]"
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+def _replaced_inputs(device: DeviceBlocks, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return which inputs would be freed when their line makes the next one, and the places."""
     known = np.flatnonzero(device.stack != 0)
     order = known[np.lexsort((device.begin[known], device.stack[known]))]

@@ -1,8 +1,8 @@
 """R52: activations are most of the peak, and could be computed again in the backward pass."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,11 +17,6 @@ from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_duration, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -60,7 +55,7 @@ class _Modules:
     """
 
     paths: list[str]
-    of_block: "NDArray[Any]"
+    of_block: np.ndarray
     are_calls: bool = False
 
 
@@ -81,7 +76,7 @@ class _Groups:
     saved: int
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find modules whose activations are worth being computed again.
 
     Trigger: activations that a backward pass frees are at least half of the peak. Modules of which
@@ -126,7 +121,7 @@ def _lengths(count: int) -> list[int]:
 
 
 def _numbered_modules(
-    device: DeviceBlocks, training: TrainingBlocks, chosen: "NDArray[Any]"
+    device: DeviceBlocks, training: TrainingBlocks, chosen: np.ndarray
 ) -> _Modules:
     """Return the modules of the list or sequence in which most of the chosen bytes are."""
     paths = [found[0] if (found := _NUMBERED.match(module)) else "" for module in training.modules]
@@ -147,9 +142,7 @@ def _numbered_modules(
     return _Modules(run, of_block)
 
 
-def _called_module(
-    device: DeviceBlocks, training: TrainingBlocks, chosen: "NDArray[Any]"
-) -> _Modules:
+def _called_module(device: DeviceBlocks, training: TrainingBlocks, chosen: np.ndarray) -> _Modules:
     """Return the calls of the outermost module with half of the chosen bytes that is called again.
 
     The calls are numbered in each step. No paths if there is no such module.
@@ -186,7 +179,7 @@ def _with_parents(path: str) -> list[str]:
     return [".".join(parts[: count + 1]) for count in range(len(parts))] if path else []
 
 
-def _longest_run(paths: list[str], recomputed: "frozenset[str]") -> list[str]:
+def _longest_run(paths: list[str], recomputed: frozenset[str]) -> list[str]:
     """Return the longest run of modules of which no part is computed again."""
     best: list[str] = []
     run: list[str] = []
@@ -201,7 +194,7 @@ def _checkpointed(
     device: DeviceBlocks,
     training: TrainingBlocks,
     modules: _Modules,
-    is_kept: "NDArray[Any]",
+    is_kept: np.ndarray,
     length: int,
 ) -> Change:
     """Return the lifetimes of activations if groups of modules were checkpointed.
@@ -237,15 +230,15 @@ def _checkpointed(
 def _are_last(
     device: DeviceBlocks,
     training: TrainingBlocks,
-    keys: "NDArray[Any]",
-    blocks: "NDArray[Any]",
-) -> "NDArray[Any]":
+    keys: np.ndarray,
+    blocks: np.ndarray,
+) -> np.ndarray:
     """Return whether each of some blocks is the last one of its key in the forward pass."""
     forward = np.flatnonzero((training.phase == FORWARD) & np.isin(keys, keys[blocks]))
     known, number = np.unique(keys[forward], return_inverse=True)
     latest = np.zeros(len(known), np.int64)
     np.maximum.at(latest, number, device.begin[forward])
-    are_last: NDArray[Any] = device.begin[blocks] >= latest[np.searchsorted(known, keys[blocks])]
+    are_last: np.ndarray = device.begin[blocks] >= latest[np.searchsorted(known, keys[blocks])]
     return are_last
 
 

@@ -1,6 +1,6 @@
 """R53: temporaries of an optimizer's step at the peak, and gradients that nothing needs there."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -20,12 +20,6 @@ from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.data.codes import PHASES
 from gpuviz.quantities import format_bytes, format_counted
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from numpy.typing import NDArray
-
 RULES = (
     Rule(
         "R53",
@@ -44,7 +38,7 @@ RULES = (
 _ONLY_AT_ONCE = "numerator = torch._foreach_mul("
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find what optimizers allocate for a step, and gradients that wait for the next one.
 
     Trigger of the first: temporary arrays that an optimizer allocated are allocated at the peak.
@@ -96,7 +90,7 @@ def _without_idle_gradients(device: DeviceBlocks, training: TrainingBlocks) -> C
     return Change(blocks, first, np.clip(last, first, device.end[blocks]))
 
 
-def _temporaries(device: DeviceBlocks, blocks: "NDArray[Any]") -> "Iterator[Finding]":
+def _temporaries(device: DeviceBlocks, blocks: np.ndarray) -> Iterator[Finding]:
     """Yield the finding about temporary arrays of the optimizer that reaches the peak with most."""
     at_peak = blocks[device.at_peak[blocks]]
     steps = {
@@ -152,7 +146,7 @@ def _advice(step: OptimizerStep) -> str:
     return f"{fused}, or with {in_turn}. The saving is that of `fused=True`."
 
 
-def _in_turn(device: DeviceBlocks, blocks: "NDArray[Any]") -> Change:
+def _in_turn(device: DeviceBlocks, blocks: np.ndarray) -> Change:
     """Return the lifetimes of temporary arrays if a step computed one parameter after the other.
 
     A step at once has a list of arrays for each intermediate value. In turn, the arrays of a

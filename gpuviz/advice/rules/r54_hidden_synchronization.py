@@ -1,18 +1,14 @@
 """R54: an operation fetches the size of its result from the GPU, and waits for it."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import text_of
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.source.libraries import by_library
 from gpuviz.advice.waits.fetches import fetches
 from gpuviz.quantities import format_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.advice.finding import Finding
-    from gpuviz.advice.replay.schedule import Schedule
 
 RULES = (
     Rule(
@@ -26,7 +22,7 @@ RULES = (
 )
 
 
-def find(schedule: "Schedule") -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find boolean masks, ``nonzero``, ``unique`` and ``where`` that wait for the GPU.
 
     Trigger: see `gpuviz.advice.waits.fetches.fetches`; the line launches a kernel that places or

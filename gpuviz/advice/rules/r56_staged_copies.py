@@ -1,26 +1,19 @@
 """R56: copies between GPUs that go through the host, although the GPUs can access each other."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
 
 import numpy as np
+import pyarrow as pa
 
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.rule import Rule
-from gpuviz.analysis.device_links import device_links
+from gpuviz.analysis.device_links import DeviceLink, device_links
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.analysis.peer_copies import PeerCopies, peer_copies
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from gpuviz.analysis.device_links import DeviceLink
 
 RULES = (
     Rule(
@@ -42,7 +35,7 @@ _LATENCY_NS = 5_000
 _LEAST_BYTES = 1 << 20
 
 
-def find(schedule: Schedule) -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find copies between two GPUs that are staged in host memory without need.
 
     Trigger: the driver says that each of the two GPUs can access the other one's memory, and copies
@@ -63,15 +56,13 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
             yield from _finding(schedule, staged, speed, link)
 
 
-def _is_between(copies: PeerCopies, pair: tuple[int, int]) -> "NDArray[Any]":
+def _is_between(copies: PeerCopies, pair: tuple[int, int]) -> np.ndarray:
     ends = (copies.source, copies.destination)
-    found: NDArray[Any] = np.isin(ends[0], pair) & np.isin(ends[1], pair)
+    found: np.ndarray = np.isin(ends[0], pair) & np.isin(ends[1], pair)
     return found
 
 
-def _speed(
-    tables: "Mapping[str, pa.Table]", direct: PeerCopies, link: "DeviceLink"
-) -> float | None:
+def _speed(tables: Mapping[str, pa.Table], direct: PeerCopies, link: DeviceLink) -> float | None:
     """Return the bytes per ns of direct copies; None if that is not known."""
     size = plain(tables["activities"]["bytes"])[direct.activity]
     large = (size >= _LEAST_BYTES) & (direct.end > direct.time)
@@ -82,8 +73,8 @@ def _speed(
 
 
 def _finding(
-    schedule: Schedule, staged: PeerCopies, speed: float, link: "DeviceLink"
-) -> "Iterator[Finding]":
+    schedule: Schedule, staged: PeerCopies, speed: float, link: DeviceLink
+) -> Iterator[Finding]:
     recording = schedule.recording
     size = plain(recording.tables["activities"]["bytes"])[staged.activity]
     needed = (size / speed + _LATENCY_NS).astype(np.int64)

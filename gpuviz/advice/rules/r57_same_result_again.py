@@ -1,11 +1,12 @@
 """R57: work that computes the same values again and again."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import function_names
 from gpuviz.advice.arrays.equal_arrays import EqualArrays, equal_arrays
 from gpuviz.advice.evidence import Line
@@ -15,21 +16,14 @@ from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.needless.repeated_work import RepeatedWork
 from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
+from gpuviz.advice.source.library_calls import LibraryCall
 from gpuviz.analysis.device_replay import total_memory
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.source.library_calls import LibraryCall
-    from gpuviz.data.recording_data import RecordingData
 
 RULES = (
     Rule(
@@ -73,7 +67,7 @@ _UNTIL_CHANGED = (
 _MOST_GROUPS = 8
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find what a loop computes in each round although it does not change.
 
     Trigger: see `gpuviz.advice.needless.repeated_work.RepeatedWork`. Not in a recording with
@@ -121,8 +115,8 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
 
 
 def _lines(
-    device: "DeviceBlocks", repeated: RepeatedWork, again: "NDArray[Any]"
-) -> "tuple[list[Line], NDArray[Any]]":
+    device: DeviceBlocks, repeated: RepeatedWork, again: np.ndarray
+) -> tuple[list[Line], np.ndarray]:
     """Return the lines of some work, and the number of the line of each."""
     stacks = stacks_of(device.recording.tables, repeated.call[again])
     distinct, place = np.unique(stacks, return_inverse=True)
@@ -139,9 +133,9 @@ def _lines(
 
 
 def _finding(
-    device: "DeviceBlocks",
+    device: DeviceBlocks,
     repeated: RepeatedWork,
-    again: "NDArray[Any]",
+    again: np.ndarray,
     lines: tuple[Line, ...],
     kept: tuple[int, int],
 ) -> Finding:
@@ -197,9 +191,7 @@ def _finding(
     )
 
 
-def _left_out(
-    device: "DeviceBlocks", work: "NDArray[Any]", calls: "NDArray[Any]"
-) -> ScheduleChange:
+def _left_out(device: DeviceBlocks, work: np.ndarray, calls: np.ndarray) -> ScheduleChange:
     """Return the schedule without some activities and calls, rows of ``api_calls``."""
     schedule = device.schedule
     duration = schedule.duration.copy()
@@ -209,7 +201,7 @@ def _left_out(
     return without_calls(device, duration, is_gone)
 
 
-def _equal(device: "DeviceBlocks", repeated: RepeatedWork, equal: EqualArrays) -> Finding:
+def _equal(device: DeviceBlocks, repeated: RepeatedWork, equal: EqualArrays) -> Finding:
     """Return the finding about arrays that hold the same values at the same time."""
     recording, schedule = device.recording, device.schedule
     again = equal.work[~equal.is_first]
@@ -242,7 +234,7 @@ def _equal(device: "DeviceBlocks", repeated: RepeatedWork, equal: EqualArrays) -
     )
 
 
-def _change(called: "LibraryCall | None", this: str, once: str) -> str:
+def _change(called: LibraryCall | None, this: str, once: str) -> str:
     """Return what to change so that work is done once.
 
     Args:
@@ -259,7 +251,7 @@ def _change(called: "LibraryCall | None", this: str, once: str) -> str:
     )
 
 
-def _only_copies(recording: "RecordingData", activities: "NDArray[Any]") -> bool:
+def _only_copies(recording: RecordingData, activities: np.ndarray) -> bool:
     """Return whether some work is kernels of CuPy that copy elements to others of their type."""
     names = plain(recording.tables["activities"]["name"])[activities]
     return bool(are_named(recording.tables, names, _COPY.match).all())

@@ -1,9 +1,9 @@
 """R58: the graphs of several forward passes are alive until one backward pass."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,11 +26,6 @@ from gpuviz.analysis.grouping import numbered
 from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -63,9 +58,9 @@ class _Together:
         made: All activations of each.
     """
 
-    calls: "list[int]"
-    blocks: "list[NDArray[Any]]"
-    made: "list[NDArray[Any]]"
+    calls: list[int]
+    blocks: list[np.ndarray]
+    made: list[np.ndarray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +89,7 @@ _OF_ROUNDS = _Words(
 )
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find forward passes whose graphs wait for the same backward pass.
 
     Trigger: a model, the outermost module that is called, is called at least twice before a
@@ -136,7 +131,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
         yield _finding(device, largest, change, _OF_MODULES)
 
 
-def _without_modules(device: DeviceBlocks, training: TrainingBlocks) -> "Iterator[Finding]":
+def _without_modules(device: DeviceBlocks, training: TrainingBlocks) -> Iterator[Finding]:
     """Yield the finding about the rounds of a loop that adds up losses."""
     losses = added_losses(device, training)
     counts = np.cumsum([0, *(len(each.begin) for each in losses)]).tolist()
@@ -154,7 +149,7 @@ def _without_modules(device: DeviceBlocks, training: TrainingBlocks) -> "Iterato
     yield _finding(device, largest, change, _OF_ROUNDS)
 
 
-def _largest_at_peak(device: DeviceBlocks, found: "list[_Together]") -> _Together | None:
+def _largest_at_peak(device: DeviceBlocks, found: list[_Together]) -> _Together | None:
     at_peak = [each for each in found if _count_at_peak(device, each) >= _LEAST_CALLS]
     sizes = [int(device.size[np.concatenate(each.blocks)].sum()) for each in at_peak]
     return at_peak[int(np.argmax(sizes))] if at_peak else None
@@ -166,7 +161,7 @@ def _count_at_peak(device: DeviceBlocks, together: _Together) -> int:
 
 def _together(
     device: DeviceBlocks, training: TrainingBlocks, calls: ModelCalls
-) -> "Iterator[_Together]":
+) -> Iterator[_Together]:
     """Yield the calls of each model before each backward pass, with what that pass frees."""
     is_made = (training.category == ACTIVATION) & (training.phase == FORWARD)
     made = np.flatnonzero(is_made & training.is_differentiable)
@@ -186,8 +181,8 @@ def _together(
 
 
 def _is_used_again(
-    device: DeviceBlocks, calls: ModelCalls, together: "list[_Together]"
-) -> "NDArray[Any]":
+    device: DeviceBlocks, calls: ModelCalls, together: list[_Together]
+) -> np.ndarray:
     """Return whether forward work uses each activation once the next call has begun.
 
     What a line does in only one of many rounds is left out: PyTorch's kernels get structures of
@@ -215,7 +210,7 @@ def _is_used_again(
     return found
 
 
-def _hidden_uses(device: DeviceBlocks) -> "NDArray[Any]":
+def _hidden_uses(device: DeviceBlocks) -> np.ndarray:
     """Return when losses were computed by work that may use arrays without naming them, in ns."""
     opaque, tables = device.used.opaque, device.recording.tables
     stacks = stacks_of(tables, opaque)
@@ -230,13 +225,13 @@ def _window(device: DeviceBlocks, calls: ModelCalls, together: _Together) -> tup
     return int(calls.begin[together.calls[1]]), int(device.used.blocks.end[blocks].min())
 
 
-def _is_within(times: "NDArray[Any]", begin: int, end: int) -> bool:
+def _is_within(times: np.ndarray, begin: int, end: int) -> bool:
     first, after = np.searchsorted(times, (begin, end))
     return bool(first < after)
 
 
 def _one_by_one(
-    device: DeviceBlocks, training: TrainingBlocks, calls: ModelCalls, found: "list[_Together]"
+    device: DeviceBlocks, training: TrainingBlocks, calls: ModelCalls, found: list[_Together]
 ) -> Change:
     """Return the lifetimes of activations and gradients with a backward pass after each call.
 

@@ -1,6 +1,6 @@
 """R59: a graph of autograd is kept after the backward pass that used it."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -11,11 +11,6 @@ from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import phases_of, stacks_of, values_of_stacks
 from gpuviz.quantities import format_bytes, format_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -32,7 +27,7 @@ RULES = (
 _LEAST_GRAPHS = 2
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find graphs that a backward pass has used and not freed.
 
     Trigger: graphs end, at least twice, long after a backward pass that has used their activations
@@ -60,7 +55,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     yield _finding(device, change, len(numbers))
 
 
-def _are_used_by_recorded(device: DeviceBlocks) -> "NDArray[Any]":
+def _are_used_by_recorded(device: DeviceBlocks) -> np.ndarray:
     """Return whether a backward pass that autograd records uses each block."""
     used, tables = device.used, device.recording.tables
     stacks, place = stacks_of(tables, used.call), device.place[used.block]
@@ -97,7 +92,7 @@ def _finding(device: DeviceBlocks, change: Change, graphs: int) -> Finding:
     )
 
 
-def _backward_line(device: DeviceBlocks, blocks: "NDArray[Any]") -> str:
+def _backward_line(device: DeviceBlocks, blocks: np.ndarray) -> str:
     """Return the line that ran the last backward pass which used some blocks, for a sentence."""
     calls = device.used.call[np.isin(device.place[device.used.block], blocks)]
     stacks = stacks_of(device.recording.tables, calls)

@@ -2,10 +2,11 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.training_blocks import BACKWARD
@@ -20,11 +21,6 @@ from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
 from gpuviz.quantities import format_bytes, format_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -48,7 +44,7 @@ _MOST_STEPS = 8
 _WORKSPACE = CATEGORIES.index("workspace")
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find attention whose scores are arrays of the program.
 
     Trigger: at least four times, a kernel of a softmax reads an array that one kernel after the
@@ -83,9 +79,9 @@ class _Scores:
         self._requested = device.used.blocks.requested
 
     @cached_property
-    def _touches(self) -> "NDArray[Any]":
+    def _touches(self) -> np.ndarray:
         """Each call with each block that it uses."""
-        pairs: NDArray[Any] = np.unique(np.stack([self._used.call, self._used.block]), axis=1)
+        pairs: np.ndarray = np.unique(np.stack([self._used.call, self._used.block]), axis=1)
         return pairs
 
     @cached_property
@@ -111,7 +107,7 @@ class _Scores:
         return self._named(PRODUCT)
 
     @cached_property
-    def _categories(self) -> "NDArray[Any]":
+    def _categories(self) -> np.ndarray:
         return block_categories(self._recording)[1]
 
     @cached_property
@@ -122,7 +118,7 @@ class _Scores:
         return set(calls[phases == BACKWARD].tolist())
 
     @property
-    def softmaxes(self) -> "Iterator[int]":
+    def softmaxes(self) -> Iterator[int]:
         """The blocks that kernels of a softmax write."""
         for call in sorted(self._named(_SOFTMAX)):
             made = self._made(call)
@@ -200,14 +196,14 @@ class _Scores:
         return found if is_read else None
 
 
-def _grouped(keys: "NDArray[np.int64]", values: "NDArray[np.int64]") -> dict[int, list[int]]:
+def _grouped(keys: NDArray[np.int64], values: NDArray[np.int64]) -> dict[int, list[int]]:
     order = np.argsort(keys, kind="stable")
     distinct, first = np.unique(keys[order], return_index=True)
     parts = np.split(values[order], first[1:])
     return {key: part.tolist() for key, part in zip(distinct.tolist(), parts, strict=True)}
 
 
-def _of_lines(device: DeviceBlocks, places: "NDArray[np.int64]") -> "NDArray[np.bool_]":
+def _of_lines(device: DeviceBlocks, places: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which blocks are of the lines of some, or of what a backward pass does for these."""
     call_site, stacks = device.recording.call_stacks.call_site, np.unique(device.stack)
     sites = {stack: call_site(stack)[0] for stack in stacks.tolist()}
@@ -217,7 +213,7 @@ def _of_lines(device: DeviceBlocks, places: "NDArray[np.int64]") -> "NDArray[np.
 
 
 def _finding(
-    device: DeviceBlocks, softmaxes: "NDArray[np.int64]", chain: "NDArray[np.int64]"
+    device: DeviceBlocks, softmaxes: NDArray[np.int64], chain: NDArray[np.int64]
 ) -> Finding:
     least = _OF_SCORES * device.requested[softmaxes].min()
     is_of_lines = _of_lines(device, device.place[chain])

@@ -1,26 +1,20 @@
 """R61: backward passes compute gradients that nothing uses."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host.calls_left_out import without_calls
 from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.training.unused_gradients import UnusedGradients
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes, format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.replay.peak_replay import Change
 
 RULES = (
     Rule(
@@ -36,7 +30,7 @@ RULES = (
 )
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find gradients that no step of an optimizer, and nothing else, uses.
 
     Trigger: see `gpuviz.advice.training.unused_gradients.UnusedGradients`.
@@ -62,9 +56,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     yield _finding(device, gradients, change, faster, work)
 
 
-def _without(
-    device: "DeviceBlocks", gradients: UnusedGradients, work: "NDArray[Any]"
-) -> ScheduleChange:
+def _without(device: DeviceBlocks, gradients: UnusedGradients, work: np.ndarray) -> ScheduleChange:
     """Return the schedule without some work, and with shorter steps of optimizers."""
     schedule, needless = device.schedule, gradients.needless_calls
     duration = schedule.duration.copy()
@@ -78,11 +70,11 @@ def _without(
 
 
 def _finding(
-    device: "DeviceBlocks",
+    device: DeviceBlocks,
     gradients: UnusedGradients,
-    change: "Change",
+    change: Change,
     faster: ScheduleChange,
-    work: "NDArray[Any]",
+    work: np.ndarray,
 ) -> Finding:
     schedule, blocks = device.schedule, gradients.partly
     spent = format_duration(int(schedule.duration[work].sum()))

@@ -1,7 +1,7 @@
 """R62: arrays that go from the GPU to the host and straight back."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,10 +22,8 @@ from gpuviz.quantities import format_bytes, format_count, format_duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     # Copies to the host, and for each the one of the same bytes to the GPU.
-    _Trips = tuple[NDArray[Any], NDArray[Any]]
+    _Trips = tuple[np.ndarray, np.ndarray]
 
 RULES = (
     Rule(
@@ -60,9 +58,9 @@ class _Copies:
         to_host: Whether each is a copy to the host.
     """
 
-    work: "NDArray[Any]"
-    key: "NDArray[Any]"
-    to_host: "NDArray[Any]"
+    work: np.ndarray
+    key: np.ndarray
+    to_host: np.ndarray
 
 
 def find(schedule: Schedule) -> "Iterator[Finding]":
@@ -110,7 +108,7 @@ def _round_trips(schedule: Schedule) -> "Iterator[_Trips]":
             yield first[chosen], second[chosen]
 
 
-def calls_of_trips(schedule: Schedule, copies: "NDArray[Any]") -> "NDArray[Any]":
+def calls_of_trips(schedule: Schedule, copies: np.ndarray) -> np.ndarray:
     """Return the calls of copies, and the synchronizations on their lines that wait only for them.
 
     A function such as `torch.Tensor.cpu` synchronizes after its copy.
@@ -123,7 +121,7 @@ def calls_of_trips(schedule: Schedule, copies: "NDArray[Any]") -> "NDArray[Any]"
     both = np.concatenate([call, schedule.call[work]])
     lines = line_numbers(schedule.recording, stacks_of(schedule.recording.tables, both))
     of_call, of_work = np.split(lines, 2)
-    calls: NDArray[Any] = np.union1d(schedule.call[copies], call[of_call == of_work])
+    calls: np.ndarray = np.union1d(schedule.call[copies], call[of_call == of_work])
     return calls
 
 
@@ -143,7 +141,7 @@ def _with_content(schedule: Schedule) -> _Copies:
     return _Copies(rows, key, kinds[rows] == _TO_HOST)
 
 
-def _pairs(copies: _Copies) -> "NDArray[Any]":
+def _pairs(copies: _Copies) -> np.ndarray:
     """Return pairs of copies, one to the host and the next of the same bytes, which is back."""
     _, group = np.unique(copies.key, axis=1, return_inverse=True)
     order = np.argsort(group.ravel(), kind="stable")
@@ -153,13 +151,11 @@ def _pairs(copies: _Copies) -> "NDArray[Any]":
     return np.stack([order[rows], order[rows + 1]])
 
 
-def _is_needless(
-    schedule: Schedule, first: "NDArray[Any]", second: "NDArray[Any]"
-) -> "NDArray[Any]":
+def _is_needless(schedule: Schedule, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return which arrays are still on the GPU at the second copy, or were moved without work."""
     launched = np.sort(schedule.launch_begin()[(schedule.kind == KERNEL) & (schedule.call >= 0)])
     begin, end = (schedule.called[schedule.call[each]] for each in (first, second))
-    found: NDArray[Any] = np.searchsorted(launched, begin) == np.searchsorted(launched, end)
+    found: np.ndarray = np.searchsorted(launched, begin) == np.searchsorted(launched, end)
     used = schedule.touches
     if used is not None and len(used.call):
         order = np.argsort(used.call, kind="stable")
@@ -170,7 +166,7 @@ def _is_needless(
     return found
 
 
-def _finding(schedule: Schedule, first: "NDArray[Any]", second: "NDArray[Any]") -> Finding:
+def _finding(schedule: Schedule, first: np.ndarray, second: np.ndarray) -> Finding:
     recording = schedule.recording
     work = np.concatenate([first, second])
     without = without_copies(schedule, work)

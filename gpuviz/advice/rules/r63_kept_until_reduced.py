@@ -1,7 +1,7 @@
 """R63: arrays of many rounds are kept until each is reduced to something small."""
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -23,11 +23,6 @@ from gpuviz.data.columns import codes, plain
 from gpuviz.data.strings import are_named
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -55,7 +50,7 @@ _TO_HOST = _COPY_KINDS.index("device_to_host")
 _OF_TORCH = re.compile(r"\bat::native::reduce_kernel<")
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find lists of arrays that only wait for a reduction of each.
 
     Trigger: the last known use of at least four arrays is by work of one line that makes only
@@ -89,7 +84,7 @@ def find(device: DeviceBlocks) -> "Iterator[Finding]":
     yield from _of_joined(device, known)
 
 
-def _reduced(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
+def _reduced(device: DeviceBlocks) -> tuple[np.ndarray, np.ndarray]:
     """Return the blocks of which the last use makes small ones, in the order of allocations.
 
     Also return a number for each, equal for those that one line reduces.
@@ -134,7 +129,7 @@ def _reduced(device: DeviceBlocks) -> "tuple[NDArray[Any], NDArray[Any]]":
     return block[rows], line[rows]
 
 
-def _of_joined(device: DeviceBlocks, known: "NDArray[Any]") -> "Iterator[Finding]":
+def _of_joined(device: DeviceBlocks, known: np.ndarray) -> Iterator[Finding]:
     """Yield the findings of arrays that are joined only to be reduced, one for each joining line.
 
     Args:
@@ -161,16 +156,16 @@ def _of_joined(device: DeviceBlocks, known: "NDArray[Any]") -> "Iterator[Finding
         yield _finding(device, parts.blocks, change, is_joined=True)
 
 
-def _can_wait(device: DeviceBlocks) -> "NDArray[Any]":
+def _can_wait(device: DeviceBlocks) -> np.ndarray:
     can = device.is_freed & ~device.is_initial & ~device.is_shared & (device.stack != 0)
     can &= device.size >= LEAST_BYTES
     if device.training is not None:
         can &= (device.training.phase != BACKWARD) & (device.training.freed_in != BACKWARD)
-    able: NDArray[Any] = can
+    able: np.ndarray = can
     return able
 
 
-def _of_torch(device: DeviceBlocks) -> "NDArray[Any]":
+def _of_torch(device: DeviceBlocks) -> np.ndarray:
     """Return which rows of ``api_calls`` launch a reduction of torch."""
     tables, used = device.recording.tables, device.used
     seen = np.flatnonzero(used.activity >= 0)
@@ -180,21 +175,21 @@ def _of_torch(device: DeviceBlocks) -> "NDArray[Any]":
     return found
 
 
-def _is_host_informed(device: DeviceBlocks, blocks: "NDArray[Any]") -> "NDArray[Any]":
+def _is_host_informed(device: DeviceBlocks, blocks: np.ndarray) -> np.ndarray:
     """Return for which blocks the host reads something between allocation and last use."""
     read = times_of_host_reads(device)
     begin, last = _span(device, blocks)
-    informed: NDArray[Any] = np.searchsorted(read, begin) < np.searchsorted(read, last)
+    informed: np.ndarray = np.searchsorted(read, begin) < np.searchsorted(read, last)
     return informed
 
 
-def _span(device: DeviceBlocks, blocks: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any]]":
+def _span(device: DeviceBlocks, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return when blocks are allocated and last used, in ns."""
     times = plain(device.recording.tables["api_calls"]["time"])
     return device.used.blocks.begin[device.number[blocks]], times[device.last_known[blocks]]
 
 
-def _lists(device: DeviceBlocks, blocks: "NDArray[Any]") -> "list[NDArray[Any]]":
+def _lists(device: DeviceBlocks, blocks: np.ndarray) -> list[np.ndarray]:
     """Return the lists that blocks in the order of their allocations form.
 
     All of a list are allocated before the first is reduced, and reduced before the next list.
@@ -216,7 +211,7 @@ def _lists(device: DeviceBlocks, blocks: "NDArray[Any]") -> "list[NDArray[Any]]"
 
 def _finding(
     device: DeviceBlocks,
-    blocks: "NDArray[Any]",
+    blocks: np.ndarray,
     change: Change,
     *,
     is_accumulated: bool = False,
@@ -306,7 +301,7 @@ def _finding_of_parts(device: DeviceBlocks, parts: Parts) -> Finding:
     )
 
 
-def _are_copied(device: DeviceBlocks, blocks: "NDArray[Any]") -> bool:
+def _are_copied(device: DeviceBlocks, blocks: np.ndarray) -> bool:
     """Return whether the last known use of all of some blocks is a copy to the host."""
     activities = device.recording.tables["activities"]
     is_to_host = codes(activities["copy_kind"], _COPY_KINDS) == _TO_HOST

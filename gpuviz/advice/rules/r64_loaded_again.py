@@ -1,7 +1,7 @@
 """R64: a line loads code again and again, as for an FFT plan that is made in each round."""
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,17 +12,12 @@ from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.source.libraries import is_of
 from gpuviz.analysis.launches import calls_of, have_frame, stacks_of
-from gpuviz.analysis.repeated_loads import repeated_loads
+from gpuviz.analysis.repeated_loads import RepeatedLoads, repeated_loads
 from gpuviz.analysis.touches import TRANSFORM
 from gpuviz.data.columns import plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.strings import are_named
 from gpuviz.quantities import format_count, format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.analysis.repeated_loads import RepeatedLoads
-    from gpuviz.data.recording_data import RecordingData
 
 RULES = (
     Rule(
@@ -83,7 +78,7 @@ _OTHERS = (
 )
 
 
-def find(schedule: Schedule) -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find lines for which the driver loads code in round after round.
 
     Trigger: those of `gpuviz.analysis.repeated_loads.repeated_loads`.
@@ -97,7 +92,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
             yield from _finding(schedule, each)
 
 
-def _finding(schedule: Schedule, again: "RepeatedLoads") -> "Iterator[Finding]":
+def _finding(schedule: Schedule, again: RepeatedLoads) -> Iterator[Finding]:
     """Yield a finding about the calls of a line that load code, if it saves enough."""
     launches, work, before = again
     recording = schedule.recording
@@ -144,7 +139,7 @@ def _finding(schedule: Schedule, again: "RepeatedLoads") -> "Iterator[Finding]":
     )
 
 
-def _what(recording: "RecordingData", again: "RepeatedLoads") -> tuple[str, str]:
+def _what(recording: RecordingData, again: RepeatedLoads) -> tuple[str, str]:
     """Return what a line does before it launches kernels, and what to change.
 
     The first of them may be a copy of the argument.
@@ -162,7 +157,7 @@ def _what(recording: "RecordingData", again: "RepeatedLoads") -> tuple[str, str]
     return "loads code", _advice_for_cudnn(recording, again)
 
 
-def _advice_for_plans(recording: "RecordingData", again: "RepeatedLoads") -> str:
+def _advice_for_plans(recording: RecordingData, again: RepeatedLoads) -> str:
     """Return what to change about a line that makes FFT plans, by the library that makes them.
 
     Functions of PyTorch that are not written in Python have no frames.
@@ -180,7 +175,7 @@ def _advice_for_plans(recording: "RecordingData", again: "RepeatedLoads") -> str
     return _PLANS_OF_TORCH if is_torch else _PLANS_OF_CUPY
 
 
-def _advice_for_cudnn(recording: "RecordingData", again: "RepeatedLoads") -> str:
+def _advice_for_cudnn(recording: RecordingData, again: RepeatedLoads) -> str:
     """Return what to change about a line for which cuDNN loads code."""
     tables = recording.tables
     loaded = np.unique(plain(tables["activities"]["name"])[again.work])

@@ -1,6 +1,6 @@
 """R65: a kernel gets arrays of the host, which travel to the GPU and back at each launch."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -15,11 +15,6 @@ from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.once import Once
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_bytes, format_count, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
 
 RULES = (
     Rule(
@@ -41,7 +36,7 @@ _LEAST_COPIES = 4
 _MOST_LINES = 8
 
 
-def find(schedule: Schedule) -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find lines that launch kernels of Numba with arrays of the host.
 
     Trigger: at least four copies of a line that Numba makes of a kernel's arguments, whose
@@ -58,7 +53,7 @@ def find(schedule: Schedule) -> "Iterator[Finding]":
 
 
 @Once
-def needless_copies(schedule: Schedule) -> "tuple[NDArray[Any], ...]":
+def needless_copies(schedule: Schedule) -> tuple[np.ndarray, ...]:
     """Return the copies of arguments that each line makes without need.
 
     They are computed once for a schedule.
@@ -66,7 +61,7 @@ def needless_copies(schedule: Schedule) -> "tuple[NDArray[Any], ...]":
     return tuple(_of_lines(schedule))
 
 
-def _of_lines(schedule: Schedule) -> "Iterator[NDArray[Any]]":
+def _of_lines(schedule: Schedule) -> Iterator[np.ndarray]:
     copies = _needless(schedule)
     number = np.unique(schedule.lines[copies], return_inverse=True)[1]
     spent = np.bincount(number, schedule.duration[copies])
@@ -76,7 +71,7 @@ def _of_lines(schedule: Schedule) -> "Iterator[NDArray[Any]]":
             yield of_line
 
 
-def _needless(schedule: Schedule) -> "NDArray[Any]":
+def _needless(schedule: Schedule) -> np.ndarray:
     """Return the copies of arguments that would vanish with arrays of the GPU, by their begins."""
     tables = schedule.recording.tables
     copies = np.flatnonzero(copies_of_arguments(schedule))
@@ -96,7 +91,7 @@ def _needless(schedule: Schedule) -> "NDArray[Any]":
     return work[needless]
 
 
-def _finding(schedule: Schedule, copies: "NDArray[Any]") -> Finding:
+def _finding(schedule: Schedule, copies: np.ndarray) -> Finding:
     recording = schedule.recording
     change = without_copies(schedule, copies)
     sizes = plain(recording.tables["activities"]["bytes"])[schedule.rows[copies]]

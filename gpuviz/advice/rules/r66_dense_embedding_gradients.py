@@ -1,13 +1,14 @@
 """R66: dense gradients of embeddings of which a step uses few rows."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.evidence import Line
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.training.embedding_gradients import EmbeddingGradients
+from gpuviz.advice.training.embedding_gradients import DenseGradient, EmbeddingGradients
 from gpuviz.quantities import (
     format_bytes,
     format_counted,
@@ -15,12 +16,6 @@ from gpuviz.quantities import (
     format_names,
     format_share,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.training.embedding_gradients import DenseGradient
 
 RULES = (
     Rule(
@@ -41,7 +36,7 @@ _ADAM = {"Adam", "AdamW"}
 _MOST_NAMES, _MOST_LINES = 3, 5
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find embeddings whose gradients are mostly zeros.
 
     Trigger: see `gpuviz.advice.training.embedding_gradients.EmbeddingGradients`. Processes that
@@ -61,7 +56,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
         yield _finding(device, gradients)
 
 
-def _finding(device: "DeviceBlocks", gradients: EmbeddingGradients) -> Finding:
+def _finding(device: DeviceBlocks, gradients: EmbeddingGradients) -> Finding:
     found, change, schedule = gradients.found, gradients.change(), device.schedule
     duration = gradients.durations()
     spent = format_duration(int((schedule.duration - duration).sum()))
@@ -103,7 +98,7 @@ def _finding(device: "DeviceBlocks", gradients: EmbeddingGradients) -> Finding:
     )
 
 
-def _lines(device: "DeviceBlocks", found: "list[DenseGradient]") -> tuple[Line, ...]:
+def _lines(device: DeviceBlocks, found: list[DenseGradient]) -> tuple[Line, ...]:
     """Return the lines that look the entries up, with the bytes of the gradients."""
     stacks: dict[tuple[str, str], int] = {}
     sizes = Counter[tuple[str, str]]()

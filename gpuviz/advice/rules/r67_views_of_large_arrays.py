@@ -1,10 +1,11 @@
 """R67: views of parts keep whole arrays allocated."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from gpuviz.advice.arrays.deletions import is_deleted_in_round
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.used_parts import UsedParts, used_parts
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.reductions.reduction_times import times_of_host_reads
@@ -13,13 +14,6 @@ from gpuviz.advice.rule import Rule
 from gpuviz.analysis.pools import is_torchs
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(
@@ -41,7 +35,7 @@ _LEAST_ARRAYS = 3
 _LEAST_SHARE = 1 / 4
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find arrays at the peak of which only small parts are used later.
 
     Trigger: see `gpuviz.advice.arrays.used_parts.used_parts`. Fewer than three arrays count if they
@@ -59,7 +53,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
             yield _finding(device, parts)
 
 
-def _change(device: "DeviceBlocks", parts: UsedParts) -> Change:
+def _change(device: DeviceBlocks, parts: UsedParts) -> Change:
     blocks = parts.blocks
     begin, end = device.begin[blocks], device.end[blocks]
     # The last one of a round is freed before the next round makes the first.
@@ -78,7 +72,7 @@ def _change(device: "DeviceBlocks", parts: UsedParts) -> Change:
     )
 
 
-def _finding(device: "DeviceBlocks", parts: UsedParts) -> Finding:
+def _finding(device: DeviceBlocks, parts: UsedParts) -> Finding:
     blocks, whole, last = (each[parts.is_kept] for each in (parts.blocks, parts.whole, parts.last))
     is_one = len(blocks) == 1
     line = device.lines.line_of(blocks)
@@ -105,17 +99,17 @@ def _finding(device: "DeviceBlocks", parts: UsedParts) -> Finding:
     )
 
 
-def _latest_use(device: "DeviceBlocks", blocks: "NDArray[Any]", calls: "NDArray[Any]") -> str:
+def _latest_use(device: DeviceBlocks, blocks: np.ndarray, calls: np.ndarray) -> str:
     latest = int(np.argmax(device.call_times[calls]))
     return device.lines.named_use(int(blocks[latest]), int(calls[latest]))
 
 
-def _are_of_torch(device: "DeviceBlocks", blocks: "NDArray[Any]") -> bool:
+def _are_of_torch(device: DeviceBlocks, blocks: np.ndarray) -> bool:
     pools = plain(device.recording.tables["memory_events"]["pool"])
     return bool(is_torchs(pools[device.used.blocks.alloc[device.number[blocks]]]).all())
 
 
-def _is_host_informed(device: "DeviceBlocks", whole: "NDArray[Any]", last: "NDArray[Any]") -> bool:
+def _is_host_informed(device: DeviceBlocks, whole: np.ndarray, last: np.ndarray) -> bool:
     """Return whether the host reads something before the first part, after its whole array."""
     reads, times = times_of_host_reads(device), device.call_times
     begin, end = times[whole], times[last].min()

@@ -1,10 +1,11 @@
 """R68: most of what a matrix product or an elementwise function computes is never read."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.part_reads import OF_TORCH, continues, goes_on_writing, read_bytes
 from gpuviz.advice.finding import Finding, as_subject, named
 from gpuviz.advice.host_lines import line_of, text_of
@@ -23,13 +24,6 @@ from gpuviz.analysis.touches import PRODUCT
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
 from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(
@@ -76,14 +70,14 @@ class _Results:
         written: For each of these, the place in `blocks` of what it writes.
     """
 
-    blocks: "NDArray[Any]"
-    read: "NDArray[Any]"
-    call: "NDArray[Any]"
-    work: "NDArray[Any]"
-    written: "NDArray[Any]"
+    blocks: np.ndarray
+    read: np.ndarray
+    call: np.ndarray
+    work: np.ndarray
+    written: np.ndarray
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find the lines that compute arrays of which most is never read.
 
     Trigger: matrix products or elementwise functions with an input write arrays from their
@@ -117,7 +111,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
             yield _finding(device, results, sites == site)
 
 
-def _results(device: "DeviceBlocks") -> _Results:
+def _results(device: DeviceBlocks) -> _Results:
     """Return the arrays of which most is never read."""
     used = device.used
     can = device.is_freed & ~device.is_initial & ~device.is_shared & device.is_seen
@@ -159,7 +153,7 @@ def _results(device: "DeviceBlocks") -> _Results:
     )
 
 
-def _writes(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
+def _writes(device: DeviceBlocks, rows: np.ndarray) -> np.ndarray:
     """Return which of some touches are by what computes a block first, for its own elements.
 
     Large matrix products are computed by several kernels of one call.
@@ -180,19 +174,19 @@ def _writes(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
     by_function = is_first & (np.isin(call, whole) | (by_torch & (arrays[call] > 1)))
     begins = np.zeros(len(used.blocks), bool)
     begins[used.block[rows[(is_first & by_product) | by_function]]] = True
-    found: NDArray[Any] = (is_same | by_function) & begins[used.block[rows]] & used.at_begin[rows]
+    found: np.ndarray = (is_same | by_function) & begins[used.block[rows]] & used.at_begin[rows]
     return found
 
 
-def _by_product(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
+def _by_product(device: DeviceBlocks, rows: np.ndarray) -> np.ndarray:
     """Return which touches are by kernels that multiply matrices."""
     tables, activity = device.recording.tables, device.used.activity[rows]
     named = are_named(tables, plain(tables["activities"]["name"]), PRODUCT.search)
-    by_product: NDArray[Any] = named[activity] & (activity >= 0)
+    by_product: np.ndarray = named[activity] & (activity >= 0)
     return by_product
 
 
-def _read_in_turn(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]":
+def _read_in_turn(device: DeviceBlocks, rows: np.ndarray) -> np.ndarray:
     """Return the blocks of which a line reads several parts, given which touches read."""
     used = device.used
     rows = rows[~continues(device, rows)]
@@ -202,11 +196,11 @@ def _read_in_turn(device: "DeviceBlocks", rows: "NDArray[Any]") -> "NDArray[Any]
     block, stacks, address = block[order], stacks[order], address[order]
     again = (block[1:] == block[:-1]) & (stacks[1:] == stacks[:-1])
     again &= address[1:] != address[:-1]
-    found: NDArray[Any] = device.place[block[1:][again]]
+    found: np.ndarray = device.place[block[1:][again]]
     return found
 
 
-def _finding(device: "DeviceBlocks", results: _Results, chosen: "NDArray[Any]") -> Finding:
+def _finding(device: DeviceBlocks, results: _Results, chosen: np.ndarray) -> Finding:
     schedule = device.schedule
     blocks, read = results.blocks[chosen], results.read[chosen]
     line = device.lines.line_of(blocks)
@@ -241,7 +235,7 @@ def _finding(device: "DeviceBlocks", results: _Results, chosen: "NDArray[Any]") 
     )
 
 
-def _of_sorts(device: "DeviceBlocks", extremes: SortedExtremes) -> Finding:
+def _of_sorts(device: DeviceBlocks, extremes: SortedExtremes) -> Finding:
     """Return the finding about sorts of which the first or the last elements are used."""
     schedule, work, taken = device.schedule, extremes.work, extremes.taken
     spent = format_duration(int(schedule.duration[work].sum()))
@@ -286,7 +280,7 @@ def _of_sorts(device: "DeviceBlocks", extremes: SortedExtremes) -> Finding:
     )
 
 
-def _is_host_informed(device: "DeviceBlocks", results: _Results, chosen: "NDArray[Any]") -> bool:
+def _is_host_informed(device: DeviceBlocks, results: _Results, chosen: np.ndarray) -> bool:
     """Return whether the host reads something after an array is made, before its part is used."""
     reads, times = times_of_host_reads(device), device.call_times
     blocks = results.blocks[chosen]

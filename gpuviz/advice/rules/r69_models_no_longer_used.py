@@ -1,9 +1,10 @@
 """R69: models that the program does not use any more are still allocated at the peak."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
@@ -11,13 +12,6 @@ from gpuviz.analysis.launches import durations
 from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(
@@ -39,7 +33,7 @@ _KINDS = {
 _LEAST_KINDS = 2
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find what is left at the peak of models whose successors are trained.
 
     Trigger: the last work that uses some parameters, gradients or optimizer states has ended before
@@ -66,12 +60,12 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
         yield _finding(device, blocks, ended[blocks], newest, kinds)
 
 
-def _are_of_several(begin: "NDArray[Any]", ended: "NDArray[Any]") -> bool:
+def _are_of_several(begin: np.ndarray, ended: np.ndarray) -> bool:
     """Return whether some parameters were made after the last work that uses others."""
     return bool(begin.max(initial=-1) > ended.min(initial=np.iinfo(np.int64).max))
 
 
-def _ended(device: "DeviceBlocks") -> "NDArray[Any]":
+def _ended(device: DeviceBlocks) -> np.ndarray:
     """Return the place after which the last work that uses each block has ended.
 
     Also that on other streams, such as those that cuDNN uses itself.
@@ -81,17 +75,17 @@ def _ended(device: "DeviceBlocks") -> "NDArray[Any]":
     rows = np.flatnonzero((device.place[used.block] >= 0) & (used.activity >= 0))
     latest = np.full(len(device.size), -1, np.int64)
     np.maximum.at(latest, device.place[used.block[rows]], ends[used.activity[rows]])
-    ended: NDArray[Any] = np.clip(
+    ended: np.ndarray = np.clip(
         np.maximum(device.after_known_line, device.after_times(latest)), device.begin, device.end
     )
     return ended
 
 
 def _finding(
-    device: "DeviceBlocks",
-    blocks: "NDArray[Any]",
-    ended: "NDArray[Any]",
-    newest: "NDArray[Any]",
+    device: DeviceBlocks,
+    blocks: np.ndarray,
+    ended: np.ndarray,
+    newest: np.ndarray,
     kinds: list[str],
 ) -> Finding:
     lines, newer = device.lines.lines_of(blocks), device.lines.line_of(newest)

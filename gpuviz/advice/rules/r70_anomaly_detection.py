@@ -1,24 +1,19 @@
 """R70: autograd's anomaly detection waits for the GPU after each function of a backward pass."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
 from gpuviz.advice.evidence import Evidence
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
+from gpuviz.advice.replay.schedule import Schedule
 from gpuviz.advice.replay.trace import MOST_SHOWN
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.training.anomaly_tests import anomaly_tests
+from gpuviz.advice.training.anomaly_tests import AnomalyTests, anomaly_tests
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.advice.replay.schedule import Schedule
-    from gpuviz.advice.training.anomaly_tests import AnomalyTests
 
 RULES = (
     Rule(
@@ -33,7 +28,7 @@ RULES = (
 )
 
 
-def find(schedule: "Schedule") -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find backward passes whose results are all tested for NaN.
 
     Trigger: see `gpuviz.advice.training.anomaly_tests.anomaly_tests`; at least 20 tests on a
@@ -46,7 +41,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
         yield _finding(schedule, tests)
 
 
-def _finding(schedule: "Schedule", tests: "AnomalyTests") -> Finding:
+def _finding(schedule: Schedule, tests: AnomalyTests) -> Finding:
     recording, change = schedule.recording, tests.without(schedule)
     calls = np.flatnonzero(tests.calls)
     spent = schedule.returned[calls] - schedule.called[calls]

@@ -1,11 +1,12 @@
 """R71: a model of PyTorch that is trained in double precision."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import text_of
 from gpuviz.advice.precision.precision import (
@@ -15,21 +16,13 @@ from gpuviz.advice.precision.precision import (
     optimizers_of,
 )
 from gpuviz.advice.replay.peak_replay import Change
-from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.advice.rule import Rule
 from gpuviz.data.codes import CATEGORIES
 from gpuviz.data.columns import distinct, plain
 from gpuviz.data.strings import are_named
 from gpuviz.quantities import format_bytes, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.replay.schedule import Schedule
 
 RULES = (
     Rule(
@@ -69,12 +62,12 @@ class _Kernels:
         share: The share of the products in the time of all kernels.
     """
 
-    double: "NDArray[Any]"
-    product: "NDArray[Any]"
+    double: np.ndarray
+    product: np.ndarray
     share: float
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find models that are trained in double precision, as NumPy's default type makes them.
 
     Trigger: an optimizer of first order trains parameters that matrix products or convolutions use
@@ -109,7 +102,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     yield _finding(device, kernels, np.flatnonzero(chosen), parameters)
 
 
-def _kernels(schedule: "Schedule", device: int) -> _Kernels | None:
+def _kernels(schedule: Schedule, device: int) -> _Kernels | None:
     """Return the kernels of a device that computes almost only in float64, and many products."""
     work = np.flatnonzero((schedule.kind == KERNEL) & (schedule.device == device))
     tables, spent = schedule.recording.tables, schedule.duration[work]
@@ -127,7 +120,7 @@ def _kernels(schedule: "Schedule", device: int) -> _Kernels | None:
     return _Kernels(work[double & (products | ~other)], work[products], share)
 
 
-def _may_need_it(schedule: "Schedule") -> bool:
+def _may_need_it(schedule: Schedule) -> bool:
     """Return whether a program may need double precision, or trains nothing."""
     if not optimizers_of(schedule) or not is_of_first_order(schedule):
         return True
@@ -135,10 +128,10 @@ def _may_need_it(schedule: "Schedule") -> bool:
 
 
 def _finding(
-    device: "DeviceBlocks",
+    device: DeviceBlocks,
     kernels: _Kernels,
-    blocks: "NDArray[Any]",
-    parameters: "NDArray[Any]",
+    blocks: np.ndarray,
+    parameters: np.ndarray,
 ) -> Finding:
     schedule, duration = device.schedule, device.schedule.duration
     others = np.setdiff1d(kernels.double, kernels.product)

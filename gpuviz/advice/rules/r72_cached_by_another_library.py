@@ -1,7 +1,7 @@
 """R72: a library caches memory that it needs no more while another one reserves its own."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,15 +12,9 @@ from gpuviz.advice.rule import Rule
 from gpuviz.analysis.initial_state import INACTIVE, initial_state
 from gpuviz.analysis.pools import allocator_beside, cache_of, is_torchs, private_pools
 from gpuviz.data.columns import codes, plain
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.data.tables import ACTIONS
 from gpuviz.quantities import format_bytes, format_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.recording_data import RecordingData
 
 RULES = (
     Rule(
@@ -71,7 +65,7 @@ class _Release:
     saved: int
 
 
-def find(recording: "RecordingData") -> "Iterator[Finding]":
+def find(recording: RecordingData) -> Iterator[Finding]:
     """Find memory that one library caches for nothing while another one reserves new memory.
 
     Trigger: on a device with the segments of two allocators, see the rule. Segments of private
@@ -101,7 +95,7 @@ class _Reserved:
         row: The event that reserved the last of them.
     """
 
-    def __init__(self, recording: "RecordingData", device: int) -> None:
+    def __init__(self, recording: RecordingData, device: int) -> None:
         self._recording, self._device = recording, device
         events = recording.tables["memory_events"]
         self._rows = np.flatnonzero(plain(events["device"]) == device)
@@ -155,7 +149,7 @@ class _Reserved:
             saved=self.peak - self._without(chosen, place, size, again, int(before[best])),
         )
 
-    def _unused_at_peak(self, *, of_torch: bool) -> "tuple[NDArray[Any], NDArray[Any]]":
+    def _unused_at_peak(self, *, of_torch: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return the addresses, ascending, and sizes of an allocator's segments without a block."""
         first = self._recording.manifest.initial_events
         state = initial_state(self._recording)
@@ -169,14 +163,14 @@ class _Reserved:
         order = np.argsort(address)
         return address[order], size[order].astype(np.int64)
 
-    def _places(self, address: "NDArray[Any]", size: "NDArray[Any]") -> "NDArray[Any]":
+    def _places(self, address: np.ndarray, size: np.ndarray) -> np.ndarray:
         """Return in which of some segments each event is; -1 if in none."""
         place = np.searchsorted(address, self._address, side="right") - 1
         inside = np.append(address + size.astype(address.dtype), 0)[place] > self._address
-        found: NDArray[Any] = np.where((place >= 0) & inside, place, -1)
+        found: np.ndarray = np.where((place >= 0) & inside, place, -1)
         return found
 
-    def _used_again(self, place: "NDArray[Any]", size: "NDArray[Any]") -> "NDArray[Any]":
+    def _used_again(self, place: np.ndarray, size: np.ndarray) -> np.ndarray:
         """Return the most bytes for which each of some segments is used after the peak."""
         rows = np.arange(self._peak_at + 1, len(place))
         rows = rows[(place[rows] >= 0) & np.isin(self._actions[rows], (_ALLOC, _FREED))]
@@ -190,10 +184,10 @@ class _Reserved:
 
     def _without(
         self,
-        chosen: "NDArray[Any]",
-        place: "NDArray[Any]",
-        size: "NDArray[Any]",
-        again: "NDArray[Any]",
+        chosen: np.ndarray,
+        place: np.ndarray,
+        size: np.ndarray,
+        again: np.ndarray,
         before: int,
     ) -> int:
         """Return the peak without some segments from an event on, until they are used again."""
@@ -214,7 +208,7 @@ class _Reserved:
 
 
 def _finding(
-    recording: "RecordingData", device: int, reserved: _Reserved, release: _Release
+    recording: RecordingData, device: int, reserved: _Reserved, release: _Release
 ) -> Finding:
     events = recording.tables["memory_events"]
     request = events.slice(release.before, 1).to_pylist()[0]

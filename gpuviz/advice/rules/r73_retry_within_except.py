@@ -1,29 +1,22 @@
 """R73: arrays of a failed attempt are kept while the program tries again within ``except``."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
-from gpuviz.advice.source.close_statements import statements_around
+from gpuviz.advice.source.close_statements import CloseStatements, Statement, statements_around
 from gpuviz.advice.source.own_names import assigned, shared_names, stores_elsewhere
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.codes import ACTIONS
 from gpuviz.data.columns import codes, distinct, plain
 from gpuviz.data.implied_columns import OWN
 from gpuviz.quantities import format_bytes, format_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.source.close_statements import CloseStatements, Statement
-    from gpuviz.data.call_stacks import Frame
 
 RULES = (
     Rule(
@@ -58,21 +51,21 @@ class _Attempt:
         is_again: Whether the function calls itself in the ``except`` block, to return the result.
     """
 
-    frames: "list[Frame]"
+    frames: list[Frame]
     depth: int
     end: int
-    tried: "tuple[Statement, ...]"
+    tried: tuple[Statement, ...]
     shared: set[str]
     is_called: bool
     is_again: bool
 
-    def is_in_function(self, frames: "list[Frame]") -> bool:
+    def is_in_function(self, frames: list[Frame]) -> bool:
         """Return whether frames are of the function's own call, or of what it calls."""
         depth = self.depth
         is_longer = frames[:depth] == self.frames[:depth] and len(frames) > depth
         return is_longer and _function(frames[depth]) == _function(self.frames[depth])
 
-    def has(self, device: "DeviceBlocks", frames: "list[Frame]") -> bool:
+    def has(self, device: DeviceBlocks, frames: list[Frame]) -> bool:
         """Return whether frames are of the function that the exception has ended.
 
         Or of the ``try`` block, if its function calls itself, and only its variables refer to what
@@ -91,14 +84,14 @@ class _Attempt:
             return not stores_elsewhere(own) and not names & self.shared
         return bool(names) and not names & self.shared
 
-    def is_of_called(self, frames: "list[Frame]") -> bool:
+    def is_of_called(self, frames: list[Frame]) -> bool:
         """Return whether frames are of a function that the ``try`` block called."""
         own, called = frames[: self.depth + 1], frames[self.depth + 1 : self.depth + 2]
         ended = self.frames[self.depth + 1 : self.depth + 2]
         is_same = list(map(_function, called)) == list(map(_function, ended))
         return self.is_called and is_same and own == self.frames[: self.depth + 1]
 
-    def ends(self, device: "DeviceBlocks", frames: "list[Frame]") -> bool:
+    def ends(self, device: DeviceBlocks, frames: list[Frame]) -> bool:
         """Return whether what is freed in some frames is freed when the ``except`` block ends.
 
         What a function has that returns is freed in the line that has called it. The recording may
@@ -107,14 +100,14 @@ class _Attempt:
         is_end = len(frames) == self.depth + 1 and self.handles(device, frames)
         return is_end or (self.is_again and frames in (self.frames[: self.depth], []))
 
-    def handles(self, device: "DeviceBlocks", frames: "list[Frame]") -> bool:
+    def handles(self, device: DeviceBlocks, frames: list[Frame]) -> bool:
         """Return whether the function is in the ``except`` block."""
         if not self.is_in_function(frames):
             return False
         return statements_around(device.recording, frames[self.depth]).tried == self.tried
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find arrays of failed attempts that the exception keeps, because it is being handled.
 
     Trigger: a line in an ``except`` block of a function reaches the peak. Until that block ends,
@@ -137,7 +130,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
         yield _finding(device, kept)
 
 
-def _attempts(device: "DeviceBlocks") -> "Iterator[_Attempt]":
+def _attempts(device: DeviceBlocks) -> Iterator[_Attempt]:
     """Yield the attempts whose exceptions are being handled at the peak, outermost first."""
     later = _outermost_first(device, device.lines.peak_stack)
     around = [
@@ -167,18 +160,18 @@ def _attempts(device: "DeviceBlocks") -> "Iterator[_Attempt]":
                 yield _Attempt(frames, depth, int(times[row]), tried, shared, is_called, is_again)
 
 
-def _handled(close: "CloseStatements") -> "tuple[Statement, ...]":
+def _handled(close: CloseStatements) -> tuple[Statement, ...]:
     """Return the statements from the end of the ``try`` block to the line that handles it."""
     return close.statements[close.statements.index(close.tried[-1]) + 1 : close.own + 1]
 
 
-def _returns_itself(frames: "list[Frame]", depth: int) -> bool:
+def _returns_itself(frames: list[Frame], depth: int) -> bool:
     """Return whether a function returns what it calls, and that is the function itself."""
     own, called = frames[depth], map(_function, frames[depth + 1 :])
     return own.source.startswith("return ") and _function(own) in called
 
 
-def _history(device: "DeviceBlocks") -> "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]":
+def _history(device: DeviceBlocks) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return when the thread of the peak requested memory or called CUDA before it, in order.
 
     Also the call stacks, and whether the request failed.
@@ -199,7 +192,7 @@ def _history(device: "DeviceBlocks") -> "tuple[NDArray[Any], NDArray[Any], NDArr
     return times[own], stacks[own], have_failed[own]
 
 
-def _ends_with(tried: "tuple[Statement, ...]", line: int, *, has_failed: bool) -> bool:
+def _ends_with(tried: tuple[Statement, ...], line: int, *, has_failed: bool) -> bool:
     """Return whether an exception in a line of a ``try`` block ends what it has called.
 
     Args:
@@ -215,11 +208,11 @@ def _ends_with(tried: "tuple[Statement, ...]", line: int, *, has_failed: bool) -
     return is_last and not _REPEATS.search(own.text)
 
 
-def _statement_at(statements: "tuple[Statement, ...]", line: int) -> "Statement | None":
+def _statement_at(statements: tuple[Statement, ...], line: int) -> Statement | None:
     return next((each for each in reversed(statements) if each.number <= line), None)
 
 
-def _kept(device: "DeviceBlocks", attempt: _Attempt) -> "NDArray[Any]":
+def _kept(device: DeviceBlocks, attempt: _Attempt) -> np.ndarray:
     """Return the blocks at the peak that the exception of an attempt keeps."""
     events = device.recording.tables["memory_events"]
     used = np.append(device.call_times, -1)[device.used.last[device.number]]
@@ -234,7 +227,7 @@ def _kept(device: "DeviceBlocks", attempt: _Attempt) -> "NDArray[Any]":
     return np.setdiff1d(np.flatnonzero(is_kept), _held_elsewhere(device, attempt))
 
 
-def _held_elsewhere(device: "DeviceBlocks", attempt: _Attempt) -> "NDArray[Any]":
+def _held_elsewhere(device: DeviceBlocks, attempt: _Attempt) -> np.ndarray:
     """Return the blocks at the end that are known to be held by other variables."""
     held = device.recording.tables["held_blocks"].to_pylist()
     variables = f"{attempt.frames[attempt.depth].name.rpartition('.')[2]}()"
@@ -244,21 +237,21 @@ def _held_elsewhere(device: "DeviceBlocks", attempt: _Attempt) -> "NDArray[Any]"
     return np.flatnonzero(is_other & (blocks.end[device.number] < 0))
 
 
-def _outermost_first(device: "DeviceBlocks", stack: int) -> "list[Frame]":
+def _outermost_first(device: DeviceBlocks, stack: int) -> list[Frame]:
     return device.recording.call_stacks.frames(stack)[::-1]
 
 
-def _function(frame: "Frame") -> "tuple[str, str, int]":
+def _function(frame: Frame) -> tuple[str, str, int]:
     return frame.name, frame.filename, frame.cell
 
 
-def _stores_elsewhere(device: "DeviceBlocks", line: "Frame") -> bool:
+def _stores_elsewhere(device: DeviceBlocks, line: Frame) -> bool:
     """Return whether a line stores what it makes, and not in an object that it belongs to."""
     is_new = line.name.rpartition(".")[2] == "__init__"
     return not is_new and stores_elsewhere(statements_around(device.recording, line).line)
 
 
-def _finding(device: "DeviceBlocks", kept: "list[tuple[_Attempt, NDArray[Any]]]") -> Finding:
+def _finding(device: DeviceBlocks, kept: list[tuple[_Attempt, np.ndarray]]) -> Finding:
     blocks = np.concatenate([each for _, each in kept])
     times = np.concatenate([np.full(len(each), attempt.end) for attempt, each in kept])
     begin, end = device.begin[blocks], device.end[blocks]

@@ -1,23 +1,16 @@
 """R74: arrays in reference cycles wait for the garbage collector."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
-from gpuviz.advice.arrays.collected import collected_lines
+from gpuviz.advice.arrays.collected import CollectedLine, collected_lines
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.source.libraries import is_of
 from gpuviz.quantities import format_bytes, format_count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.collected import CollectedLine
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(
@@ -53,7 +46,7 @@ _MEANS = (
 )
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find arrays that reference cycles keep after their last use.
 
     Trigger: the arrays of a line wait for garbage collections (`DeviceBlocks.is_collected`), and at
@@ -74,7 +67,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
         yield _finding(device, waits, Change(blocks, begin, ends))
 
 
-def _ends(device: "DeviceBlocks", line: "CollectedLine") -> "NDArray[Any]":
+def _ends(device: DeviceBlocks, line: CollectedLine) -> np.ndarray:
     """Return the places where the blocks of a line would be freed without the cycles."""
     blocks = line.blocks
     begin, end = device.begin[blocks], device.end[blocks]
@@ -84,11 +77,11 @@ def _ends(device: "DeviceBlocks", line: "CollectedLine") -> "NDArray[Any]":
         later = np.searchsorted(made, begin, side="right") + line.newest - 1
         after = np.append(made + 1, device.end.max())[np.minimum(later, len(made))]
         ends = np.maximum(ends, after)
-    clipped: NDArray[Any] = np.clip(ends, begin, end)
+    clipped: np.ndarray = np.clip(ends, begin, end)
     return clipped
 
 
-def _finding(device: "DeviceBlocks", waits: "NDArray[Any]", change: Change) -> Finding:
+def _finding(device: DeviceBlocks, waits: np.ndarray, change: Change) -> Finding:
     lines = device.lines.lines_of(waits)
     arrays = format_count(len(waits))
     makers = named(lines[0].site, lines[0].source)
@@ -110,7 +103,7 @@ def _finding(device: "DeviceBlocks", waits: "NDArray[Any]", change: Change) -> F
     )
 
 
-def _advice(device: "DeviceBlocks", waits: "NDArray[Any]") -> str:
+def _advice(device: DeviceBlocks, waits: np.ndarray) -> str:
     stacks = np.unique(device.stack[waits]).tolist()
     frames = device.recording.call_stacks.frames
     if any(each.filename.endswith(_APPLIED) for stack in stacks for each in frames(stack)):

@@ -1,12 +1,13 @@
 """R75: a matrix is inverted only to multiply the inverse with a few columns."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuviz.advice.arrays.block_uses import BlockUses
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import WRITES
 from gpuviz.advice.finding import Finding, as_subject, named
 from gpuviz.advice.host_lines import line_of
@@ -15,16 +16,9 @@ from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import have_frame, stacks_of
 from gpuviz.analysis.touches import PRODUCT
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_bytes, format_count, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.data.call_stacks import Frame
 
 RULES = (
     Rule(
@@ -72,14 +66,14 @@ class _Inverses:
         factors: The numbers of the kernels that factor a matrix another time, and the place.
     """
 
-    blocks: "NDArray[Any]"
-    columns: "NDArray[Any]"
-    products: "NDArray[Any]"
-    solves: "tuple[NDArray[Any], NDArray[Any]]"
-    factors: "tuple[NDArray[Any], NDArray[Any]]"
+    blocks: np.ndarray
+    columns: np.ndarray
+    products: np.ndarray
+    solves: tuple[np.ndarray, np.ndarray]
+    factors: tuple[np.ndarray, np.ndarray]
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find lines that invert large matrices for products with a few columns.
 
     Trigger: CuPy's ``inv`` allocates a block that is still used when it has returned, but only by
@@ -107,15 +101,15 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
         yield _finding(device, found, is_faster & (sites == site))
 
 
-def _is_inverse(frame: "Frame") -> bool:
+def _is_inverse(frame: Frame) -> bool:
     return frame.name == "inv" and _FILE.search(frame.filename) is not None
 
 
-def _is_factorization(frame: "Frame") -> bool:
+def _is_factorization(frame: Frame) -> bool:
     return frame.name == _FACTOR and _FILE.search(frame.filename) is not None
 
 
-def _inverses(device: "DeviceBlocks", is_result: "NDArray[Any]") -> _Inverses:
+def _inverses(device: DeviceBlocks, is_result: np.ndarray) -> _Inverses:
     """Return the inverses among the results of ``inv`` that are only multiplied."""
     uses, count = BlockUses(device), len(device.size)
     is_within = uses.are_within(_is_inverse)
@@ -148,12 +142,12 @@ def _inverses(device: "DeviceBlocks", is_result: "NDArray[Any]") -> _Inverses:
 
 
 def _factored_again(
-    device: "DeviceBlocks",
+    device: DeviceBlocks,
     uses: BlockUses,
-    is_inverting: "NDArray[Any]",
-    is_factoring: "NDArray[Any]",
+    is_inverting: np.ndarray,
+    is_factoring: np.ndarray,
     inverse: int,
-) -> "NDArray[Any]":
+) -> np.ndarray:
     """Return the kernels of another factorization of the matrix that was inverted.
 
     It uses the matrix next to ``inv``, without another use in between.
@@ -179,7 +173,7 @@ def _factored_again(
     return nothing
 
 
-def _same_size(device: "DeviceBlocks", uses: BlockUses, rows: "NDArray[Any]", block: int) -> int:
+def _same_size(device: DeviceBlocks, uses: BlockUses, rows: np.ndarray, block: int) -> int:
     """Return the one other block as large as a block that the calls of rows use; -1 if none."""
     found = {
         other
@@ -190,7 +184,7 @@ def _same_size(device: "DeviceBlocks", uses: BlockUses, rows: "NDArray[Any]", bl
     return found.pop() if len(found) == 1 else -1
 
 
-def _finding(device: "DeviceBlocks", found: _Inverses, chosen: "NDArray[Any]") -> Finding:
+def _finding(device: DeviceBlocks, found: _Inverses, chosen: np.ndarray) -> Finding:
     schedule = device.schedule
     blocks, columns = found.blocks[chosen], found.columns[chosen]
     (solving, of_solve), (factoring, of_factor) = found.solves, found.factors
@@ -224,11 +218,11 @@ def _finding(device: "DeviceBlocks", found: _Inverses, chosen: "NDArray[Any]") -
     )
 
 
-def _size(device: "DeviceBlocks", blocks: "NDArray[Any]") -> int:
+def _size(device: DeviceBlocks, blocks: np.ndarray) -> int:
     return int(device.requested[blocks].max())
 
 
-def _again(device: "DeviceBlocks", work: "NDArray[Any]") -> str:
+def _again(device: DeviceBlocks, work: np.ndarray) -> str:
     """Return a sentence about the line that factors a matrix again; empty if none does."""
     if not len(work):
         return ""

@@ -1,27 +1,21 @@
 """R76: ``einsum`` of CuPy makes a product that is much larger than its operands and its result."""
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from gpuviz.advice.arrays.block_uses import BlockUses
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
 from gpuviz.advice.source.subscripts import has_small_order, subscripts_in
 from gpuviz.analysis.launches import have_frame
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_bytes, format_count, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.data.call_stacks import Frame
 
 RULES = (
     Rule(
@@ -47,7 +41,7 @@ _FILE = re.compile(r"cupy[/\\]linalg[/\\]_einsum\.py$")
 _OUTER = re.compile(r"^cupy_multiply__")
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find lines whose ``einsum`` multiplies operands elementwise before it contracts.
 
     Trigger: CuPy multiplies the last operands first unless ``optimize`` is given. Operands without
@@ -76,13 +70,13 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
             yield _finding(device, uses, chosen[of_site], beside[of_site])
 
 
-def _is_einsum(frame: "Frame") -> bool:
+def _is_einsum(frame: Frame) -> bool:
     return _FILE.search(frame.filename) is not None
 
 
 def _outer_products(
-    device: "DeviceBlocks", uses: BlockUses, is_made: "NDArray[Any]"
-) -> "tuple[NDArray[Any], NDArray[Any]]":
+    device: DeviceBlocks, uses: BlockUses, is_made: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the large products within ``einsum``, and the bytes of the largest block beside each.
 
     Other large arrays within ``einsum``, such as a copy in another order, are no operands.
@@ -105,7 +99,7 @@ def _outer_products(
 
 
 def _finding(
-    device: "DeviceBlocks", uses: BlockUses, blocks: "NDArray[Any]", beside: "NDArray[Any]"
+    device: DeviceBlocks, uses: BlockUses, blocks: np.ndarray, beside: np.ndarray
 ) -> Finding:
     schedule, requested = device.schedule, device.requested[blocks]
     duration, all_work = schedule.duration.copy(), []

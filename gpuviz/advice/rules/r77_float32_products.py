@@ -1,31 +1,26 @@
 """R77: matrix products of a model in float32, without Tensor Cores."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.kernels.matrix_kernels import (
     IN_FLOAT32,
     WITH_TF32,
+    Products,
     bandwidth_of,
     has_fast_tf32,
     products,
 )
 from gpuviz.advice.precision.precision import decomposes, is_of_first_order
-from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_duration, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.kernels.matrix_kernels import Products
-    from gpuviz.advice.replay.schedule import Schedule
 
 RULES = (
     Rule(
@@ -48,7 +43,7 @@ _WITH_TF32 = 1 / 7
 _LEAST_NS = 3_000
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find models whose matrix products are in float32 and use no Tensor Cores.
 
     Trigger: by the names of its kernels, at least 5 % of the time of all kernels of a device is
@@ -77,7 +72,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
     yield _finding(device, found, share)
 
 
-def _finding(device: "DeviceBlocks", found: "Products", share: float) -> Finding:
+def _finding(device: DeviceBlocks, found: Products, share: float) -> Finding:
     schedule, work = device.schedule, found.work
     spent = schedule.duration[work]
     change = _with_tf32(schedule, found, bandwidth_of(device))
@@ -108,7 +103,7 @@ def _finding(device: "DeviceBlocks", found: "Products", share: float) -> Finding
     )
 
 
-def _with_tf32(schedule: "Schedule", found: "Products", bandwidth: int) -> ScheduleChange:
+def _with_tf32(schedule: Schedule, found: Products, bandwidth: int) -> ScheduleChange:
     """Return the change by which products use TF32."""
     spent, shorter = schedule.duration[found.work], schedule.duration.copy()
     moving = found.bytes / bandwidth * 1e9 if bandwidth else 0

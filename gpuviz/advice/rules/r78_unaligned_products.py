@@ -1,9 +1,10 @@
 """R78: matrix products on Tensor Cores whose rows begin at any address."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.kernels.matrix_kernels import UNALIGNED, bandwidth_of, is_hopper, products
@@ -13,14 +14,6 @@ from gpuviz.analysis.launches import stacks_of
 from gpuviz.data.columns import plain
 from gpuviz.data.strings import are_named
 from gpuviz.quantities import format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(
@@ -41,7 +34,7 @@ _ALIGNED, _ALIGNED_TF32 = 0.2, 0.35
 _HALF = ("bf16", "_f16", "h1688", "h16816")
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find large matrix products that cannot load several elements at once.
 
     Trigger: on an H100 or H200, products on Tensor Cores whose kernels are for rows that begin at
@@ -64,7 +57,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
         yield _finding(device, found.work[chosen], moving)
 
 
-def _finding(device: "DeviceBlocks", work: "NDArray[Any]", moving: "NDArray[Any]") -> Finding:
+def _finding(device: DeviceBlocks, work: np.ndarray, moving: np.ndarray) -> Finding:
     """Return the finding about products, which need at least some time to move their arrays."""
     schedule = device.schedule
     tables, spent = schedule.recording.tables, schedule.duration[work]

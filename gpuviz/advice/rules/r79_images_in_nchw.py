@@ -1,7 +1,7 @@
 """R79: a network whose images have the layout that convolutions on Tensor Cores convert."""
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -10,20 +10,12 @@ from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines
 from gpuviz.advice.kernels.matrix_kernels import kernels_named
 from gpuviz.advice.precision.precision import differentiates_gradients
-from gpuviz.advice.replay.schedule import ScheduleChange
+from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import have_frame, phases_of, stacks_of
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_duration, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.replay.schedule import Schedule
 
 RULES = (
     Rule(
@@ -66,7 +58,7 @@ _MOST_OF_FEW_CHANNELS = 0.01
 _LAYER = "Conv2d."
 
 
-def find(schedule: "Schedule") -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find networks that convolutions on Tensor Cores get images from in NCHW.
 
     Trigger: layers ``Conv2d`` launch most of the convolutions of the forward passes: those of one
@@ -94,7 +86,7 @@ def find(schedule: "Schedule") -> "Iterator[Finding]":
             yield _finding(schedule, device, work, shorter)
 
 
-def _in_nhwc(schedule: "Schedule", device: int) -> "NDArray[Any]":
+def _in_nhwc(schedule: Schedule, device: int) -> np.ndarray:
     """Return the durations of all work if the images of a device were in NHWC, in ns."""
     shorter = schedule.duration.copy()
     for pattern, share in _SHARES:
@@ -105,7 +97,7 @@ def _in_nhwc(schedule: "Schedule", device: int) -> "NDArray[Any]":
     return shorter
 
 
-def _uses_layers(schedule: "Schedule", device: int) -> bool:
+def _uses_layers(schedule: Schedule, device: int) -> bool:
     """Return whether layers ``Conv2d`` of a device compute on Tensor Cores, and have NCHW only."""
     convolutions = kernels_named(schedule, device, _CONVOLUTION)
     if not _are_of_layers(schedule, convolutions):
@@ -121,7 +113,7 @@ def _uses_layers(schedule: "Schedule", device: int) -> bool:
     return _are_most(schedule, fast, dense) and not _needs_nchw(schedule)
 
 
-def _needs_nchw(schedule: "Schedule") -> bool:
+def _needs_nchw(schedule: Schedule) -> bool:
     """Return whether the program calls functions that would convert NHWC to NCHW."""
     frames = schedule.recording.tables["frames"]
     names, files = frames["name"].to_pylist(), frames["filename"].to_pylist()
@@ -129,35 +121,33 @@ def _needs_nchw(schedule: "Schedule") -> bool:
     return any(map(_FUNCTIONS.search, called))
 
 
-def _are_of_layers(schedule: "Schedule", work: "NDArray[Any]") -> bool:
+def _are_of_layers(schedule: Schedule, work: np.ndarray) -> bool:
     """Return whether layers ``Conv2d`` launch most of the forward passes' part of some work."""
     stacks = stacks_of(schedule.recording.tables, schedule.call[work])
     is_forward = phases_of(schedule.recording.tables, stacks) != BACKWARD
     return _are_most(schedule, _of_layers(schedule, work[is_forward]), work[is_forward])
 
 
-def _of_layers(schedule: "Schedule", work: "NDArray[Any]") -> "NDArray[Any]":
+def _of_layers(schedule: Schedule, work: np.ndarray) -> np.ndarray:
     """Return the part of some work that layers ``Conv2d`` launch."""
     recording = schedule.recording
     stacks = stacks_of(recording.tables, schedule.call[work])
-    found: NDArray[Any] = work[
+    found: np.ndarray = work[
         have_frame(recording, stacks, lambda frame: frame.name.startswith(_LAYER))
     ]
     return found
 
 
-def _are_most(schedule: "Schedule", some: "NDArray[Any]", work: "NDArray[Any]") -> bool:
+def _are_most(schedule: Schedule, some: np.ndarray, work: np.ndarray) -> bool:
     """Return whether some of some work take at least half of its time."""
     return _time(schedule, some) >= max(_LEAST_OF_CONVOLUTIONS * _time(schedule, work), 1)
 
 
-def _time(schedule: "Schedule", work: "NDArray[Any]") -> int:
+def _time(schedule: Schedule, work: np.ndarray) -> int:
     return int(schedule.duration[work].sum())
 
 
-def _finding(
-    schedule: "Schedule", device: int, work: "NDArray[Any]", shorter: "NDArray[Any]"
-) -> Finding:
+def _finding(schedule: Schedule, device: int, work: np.ndarray, shorter: np.ndarray) -> Finding:
     conversions = kernels_named(schedule, device, _CONVERSION)
     spent, converting = (int(schedule.duration[each].sum()) for each in (work, conversions))
     of_kernels = (schedule.device == device) & (schedule.kind == KERNEL)

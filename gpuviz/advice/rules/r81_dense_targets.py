@@ -1,11 +1,12 @@
 """R81: a cross entropy is computed with a dense row of probabilities for each target."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import READ
 from gpuviz.advice.arrays.part_reads import elements_of_torch
 from gpuviz.advice.arrays.scattered import INDEX_BYTES, Scattered, scatters_to_large
@@ -17,13 +18,6 @@ from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import phases_of, stacks_of
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(
@@ -62,13 +56,13 @@ class _Dense:
         work_of_log: The numbers of the kernels that make those.
     """
 
-    blocks: "NDArray[Any]"
-    work: "NDArray[Any]"
-    of_log: "NDArray[Any]"
-    work_of_log: "NDArray[Any]"
+    blocks: np.ndarray
+    work: np.ndarray
+    of_log: np.ndarray
+    work_of_log: np.ndarray
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find targets that a training program expands to the probabilities of all classes.
 
     Trigger: a kernel of PyTorch fills a block, the next one scatters a number of the host into it,
@@ -116,7 +110,7 @@ class _Chains:
         device: The blocks.
     """
 
-    def __init__(self, device: "DeviceBlocks") -> None:
+    def __init__(self, device: DeviceBlocks) -> None:
         self._device, self._scattered = device, Scattered(device)
         uses = self._uses = self._scattered.uses
         self._is_elementwise = uses.are_of(_ELEMENTWISE)
@@ -172,7 +166,7 @@ class _Chains:
             np.array(work_of_log, np.int64),
         )
 
-    def _made(self, row: int, numbers: int) -> "tuple[int, _Logarithm | None] | None":
+    def _made(self, row: int, numbers: int) -> tuple[int, _Logarithm | None] | None:
         """Return the block that an elementwise function makes of a dense one, and its factor.
 
         -1 if it changes all numbers of the dense one itself; None if something else uses it.
@@ -201,7 +195,7 @@ class _Chains:
         """Return whether an elementwise kernel may have so many elements, as far as is known."""
         return not 0 < self._elements[row] < numbers
 
-    def _log_softmax(self, block: int, call: int) -> "_Logarithm | None":
+    def _log_softmax(self, block: int, call: int) -> _Logarithm | None:
         """Return what `cross_entropy` has no need of to make the log softmax in a block.
 
         None if the block is none, or if something changed it before a call.
@@ -215,7 +209,7 @@ class _Chains:
         is_kept = self._is_log_of_softmax[first] and all(map(self._only_reads, before))
         return _Logarithm([], []) if is_kept else None
 
-    def _logarithm(self, block: int, row: int) -> "_Logarithm | None":
+    def _logarithm(self, block: int, row: int) -> _Logarithm | None:
         """Return what the logarithm that a row makes needs beside a log softmax.
 
         None if it is not of a softmax that the rest of the forward pass does not use.
@@ -263,7 +257,7 @@ class _Chains:
         return all(len(each) == 1 and requested[each[0]] * numbers == size for each in sums)
 
 
-def _finding(device: "DeviceBlocks", found: list[_Dense]) -> Finding:
+def _finding(device: DeviceBlocks, found: list[_Dense]) -> Finding:
     schedule = device.schedule
     blocks = distinct(
         np.concatenate([part for each in found for part in (each.blocks, each.of_log)])

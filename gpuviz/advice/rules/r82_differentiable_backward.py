@@ -1,6 +1,6 @@
 """R82: backward passes are recorded by autograd, and nothing differentiates them."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,16 +13,9 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.source.backward_lines import BACKWARD_CALL, BackwardLines
 from gpuviz.analysis.categories import named_blocks
 from gpuviz.analysis.launches import phases_of, stacks_of, values_of_stacks
-from gpuviz.data.call_stacks import BACKWARD_OF
+from gpuviz.data.call_stacks import BACKWARD_OF, Frame
 from gpuviz.data.columns import distinct, plain
 from gpuviz.quantities import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.data.call_stacks import Frame
 
 RULES = (
     Rule(
@@ -41,7 +34,7 @@ _FEWEST_PASSES = 2
 _LEAST_RECORDED = 0.9
 
 
-def find(device: DeviceBlocks) -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find backward passes that can be differentiated, and are not.
 
     Trigger: a line calls ``backward`` with ``create_graph=True``, so that autograd records the
@@ -102,12 +95,12 @@ class _Passes:
         stacks = stacks_of(tables, self._calls[self._line == line])
         return float((values_of_stacks(tables, "differentiable", stacks) == 1).mean())
 
-    def others_before(self, line: int, times: "NDArray[Any]") -> "NDArray[Any]":
+    def others_before(self, line: int, times: np.ndarray) -> np.ndarray:
         """Return how many calls that are not of a line's passes come before some times."""
-        found: NDArray[Any] = np.searchsorted(self._others(line), times)
+        found: np.ndarray = np.searchsorted(self._others(line), times)
         return found
 
-    def use_again(self, line: int, made: "NDArray[Any]", number: "NDArray[Any]") -> bool:
+    def use_again(self, line: int, made: np.ndarray, number: np.ndarray) -> bool:
         """Return whether a backward pass uses what earlier ones of a line have made.
 
         Args:
@@ -137,22 +130,22 @@ class _Passes:
             sites |= self._sites(self._calls[self._line == line])
         return f"{BACKWARD_OF}{frame.site}" in sites
 
-    def _sites(self, calls: "NDArray[Any]") -> set[str]:
+    def _sites(self, calls: np.ndarray) -> set[str]:
         recording = self._device.recording
         stacks = distinct(stacks_of(recording.tables, calls)).tolist()
         return {recording.call_stacks.call_site(stack)[0] for stack in stacks}
 
-    def _others(self, line: int) -> "NDArray[Any]":
-        times: NDArray[Any] = self._called[self._calls[self._line != line]]
+    def _others(self, line: int) -> np.ndarray:
+        times: np.ndarray = self._called[self._calls[self._line != line]]
         return times
 
 
 def _end_with(
     device: DeviceBlocks,
     training: TrainingBlocks,
-    blocks: "NDArray[Any]",
-    made: "NDArray[Any]",
-) -> "NDArray[Any]":
+    blocks: np.ndarray,
+    made: np.ndarray,
+) -> np.ndarray:
     """Return whether each block ends together with one that a backward pass made.
 
     Nothing is allocated in between. Of those that the recording does not free, whether only a
@@ -171,7 +164,7 @@ def _end_with(
     return found
 
 
-def _finding(device: DeviceBlocks, change: Change, passes: int, line: "Frame | None") -> Finding:
+def _finding(device: DeviceBlocks, change: Change, passes: int, line: Frame | None) -> Finding:
     chosen = device.at_peak[change.blocks] & (change.end <= device.peak_place)
     at_peak = change.blocks[chosen] if chosen.any() else change.blocks
     size = format_bytes(int(device.size[at_peak].sum()))

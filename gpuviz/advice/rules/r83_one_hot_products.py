@@ -1,11 +1,12 @@
 """R83: matrices are multiplied with a one-hot matrix, instead of looked up or added by index."""
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from gpuviz.advice.arrays.block_uses import BlockUses
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import READ, WRITE
 from gpuviz.advice.arrays.scattered import INDEX_BYTES, Scattered, scatters_to_large
 from gpuviz.advice.arrays.training_blocks import BACKWARD
@@ -15,13 +16,6 @@ from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import stacks_of, user_frames, values_of_stacks
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(
@@ -52,7 +46,7 @@ _OF_ZEROS = re.compile(
 _OF_TORCH = re.compile(r"[/\\]torch[/\\]")
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find one-hot matrices that are only multiplied with others, and summed.
 
     Trigger: a kernel of PyTorch fills a block with zeros, as its line says, the next one scatters a
@@ -69,7 +63,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
         return
     scattered = Scattered(device)
     is_product, is_sum, is_conversion = map(scattered.uses.are_of, (_PRODUCT, _SUM, _CONVERSION))
-    made: dict[int, list[tuple[NDArray[Any], NDArray[Any]]]] = {}
+    made: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
     for block in scattered.blocks.tolist():
         found = _one_hot(device, scattered, block, (is_product, is_sum, is_conversion))
         if found is not None:
@@ -82,11 +76,11 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
 
 
 def _one_hot(
-    device: "DeviceBlocks",
+    device: DeviceBlocks,
     scattered: Scattered,
     block: int,
-    kinds: "tuple[NDArray[Any], NDArray[Any], NDArray[Any]]",
-) -> "tuple[NDArray[Any], NDArray[Any]] | None":
+    kinds: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Return a block with what it is converted to, and the work that makes them.
 
     None if it is no one-hot matrix, or something else uses it.
@@ -115,8 +109,8 @@ def _one_hot(
 
 
 def _start(
-    device: "DeviceBlocks", scattered: Scattered, block: int
-) -> "tuple[NDArray[Any], NDArray[Any]] | None":
+    device: DeviceBlocks, scattered: Scattered, block: int
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Return the uses that make a block of zeros and few indices, and the later ones, else None."""
     start = scattered.start(block)
     if start is None:
@@ -129,7 +123,7 @@ def _start(
     return rows[: fills + 1], rows[fills + 1 :]
 
 
-def _converted(device: "DeviceBlocks", scattered: Scattered, row: int) -> "NDArray[Any] | None":
+def _converted(device: DeviceBlocks, scattered: Scattered, row: int) -> np.ndarray | None:
     """Return the uses of what a row converts its block to; None if that is a part of the block.
 
     Such a part lacks a class, as of entries that belong to none.
@@ -144,7 +138,7 @@ def _converted(device: "DeviceBlocks", scattered: Scattered, row: int) -> "NDArr
     return converted if is_made and many in {few, 2 * few, 4 * few, 8 * few} else None
 
 
-def _name_zeros(device: "DeviceBlocks", calls: "NDArray[Any]") -> bool:
+def _name_zeros(device: DeviceBlocks, calls: np.ndarray) -> bool:
     """Return whether the lines of some calls name zeros: the innermost ones outside PyTorch."""
     for stack in distinct(stacks_of(device.recording.tables, calls)).tolist():
         frames = device.recording.call_stacks.frames(stack)
@@ -166,7 +160,7 @@ def _is_factor(uses: BlockUses, row: int) -> bool:
     return bool(is_read_once and uses.at_begin[row] and (mode[~is_ours] != WRITE).any())
 
 
-def _has_gradient(device: "DeviceBlocks", uses: BlockUses, row: int) -> bool:
+def _has_gradient(device: DeviceBlocks, uses: BlockUses, row: int) -> bool:
     """Return whether the backward pass of a row's line makes an array as large as its block."""
     if device.training is None:
         return False
@@ -178,10 +172,10 @@ def _has_gradient(device: "DeviceBlocks", uses: BlockUses, row: int) -> bool:
 
 
 def _finding(
-    device: "DeviceBlocks",
-    first: "NDArray[Any]",
-    blocks: "NDArray[Any]",
-    work: "NDArray[Any]",
+    device: DeviceBlocks,
+    first: np.ndarray,
+    blocks: np.ndarray,
+    work: np.ndarray,
     most: int,
 ) -> Finding:
     schedule = device.schedule

@@ -1,6 +1,6 @@
 """R84: arrays are copied to the host as a whole, where a line takes a part of each."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -11,9 +11,6 @@ from gpuviz.advice.replay.schedule import Schedule, ScheduleChange
 from gpuviz.advice.rule import Rule
 from gpuviz.data.columns import plain
 from gpuviz.quantities import format_bytes, format_counted, format_duration, format_share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 RULES = (
     Rule(
@@ -28,7 +25,7 @@ RULES = (
 )
 
 
-def find(schedule: Schedule) -> "Iterator[Finding]":
+def find(schedule: Schedule) -> Iterator[Finding]:
     """Find the lines that copy arrays to the host, and use at most half of each there.
 
     Trigger: see `gpuviz.advice.needless.partly_used_copies.partly_used_copies`. Constants alone

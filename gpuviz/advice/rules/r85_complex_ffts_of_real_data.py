@@ -1,9 +1,10 @@
 """R85: complex FFTs of real arrays, of which a line takes the half that is independent."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import line_of, text_of
 from gpuviz.advice.needless.real_transforms import RealTransforms, real_transforms
@@ -11,11 +12,6 @@ from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
 from gpuviz.quantities import format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(
@@ -33,7 +29,7 @@ RULES = (
 _TWICE = 2
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find the lines that take half of a complex FFT of real arrays.
 
     Trigger: see `gpuviz.advice.needless.real_transforms.real_transforms`. The other half of the
@@ -48,7 +44,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
         yield _finding(device, found)
 
 
-def _finding(device: "DeviceBlocks", found: RealTransforms) -> Finding:
+def _finding(device: DeviceBlocks, found: RealTransforms) -> Finding:
     schedule = device.schedule
     converted, results = found.converted, found.results
     without = schedule.without_work(found.conversions)

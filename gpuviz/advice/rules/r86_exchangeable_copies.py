@@ -1,9 +1,10 @@
 """R86: arrays are copied in each round where their names could be swapped."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Certainty, Finding
 from gpuviz.advice.host_lines import line_of, longest_lines, text_of
 from gpuviz.advice.needless.exchangeable_copies import (
@@ -16,13 +17,8 @@ from gpuviz.advice.replay.copied_contents import without_copies
 from gpuviz.advice.replay.peak_replay import Change
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import stacks_of
+from gpuviz.data.recording_data import RecordingData
 from gpuviz.quantities import format_bytes, format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.data.recording_data import RecordingData
 
 RULES = (
     Rule(
@@ -38,7 +34,7 @@ RULES = (
 )
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find the lines that copy whole arrays although their names could be swapped.
 
     Trigger: see `gpuviz.advice.needless.exchangeable_copies.exchangeable_copies`.
@@ -53,7 +49,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
         yield _finding(device, found)
 
 
-def _finding(device: "DeviceBlocks", found: ExchangeableCopies) -> Finding:
+def _finding(device: DeviceBlocks, found: ExchangeableCopies) -> Finding:
     schedule, recording = device.schedule, device.recording
     change = without_copies(schedule, found.work)
     stacks = stacks_of(recording.tables, schedule.call[found.work])
@@ -83,7 +79,7 @@ def _certainty(found: ExchangeableCopies) -> Certainty:
     return "likely" if found.is_new.all() and (found.end != PERHAPS).all() else "possible"
 
 
-def _overwriting(recording: "RecordingData", calls: "list[int]") -> str:
+def _overwriting(recording: RecordingData, calls: list[int]) -> str:
     """Return the lines that overwrite the sources for a sentence."""
     stacks = stacks_of(recording.tables, np.unique(calls))
     lines = [text_of(line_of(recording, stack, "")) for stack in np.unique(stacks).tolist()]
@@ -91,7 +87,7 @@ def _overwriting(recording: "RecordingData", calls: "list[int]") -> str:
     return named[0] if len(named) == 1 else f"{named[0]} or another line"
 
 
-def _end_of_sources(recording: "RecordingData", found: ExchangeableCopies) -> str:
+def _end_of_sources(recording: RecordingData, found: ExchangeableCopies) -> str:
     """Return what happens to the sources of copies after these, as a sentence."""
     by = found.overwritten_by[found.overwritten_by >= 0].tolist()
     if not by:
@@ -101,7 +97,7 @@ def _end_of_sources(recording: "RecordingData", found: ExchangeableCopies) -> st
     return f"Nothing uses what was copied before {_overwriting(recording, by)} {how}{is_freed}."
 
 
-def _change(recording: "RecordingData", found: ExchangeableCopies) -> str:
+def _change(recording: RecordingData, found: ExchangeableCopies) -> str:
     changes = [_exchange(found)]
     by = found.overwritten_by[found.end == PERHAPS].tolist()
     if by:
@@ -144,7 +140,7 @@ def _chain(pairs: tuple[tuple[str, str], ...]) -> list[str]:
     return names if len(names) == len(after) + 1 else []
 
 
-def _lifetimes(device: "DeviceBlocks", found: ExchangeableCopies) -> Change | None:
+def _lifetimes(device: DeviceBlocks, found: ExchangeableCopies) -> Change | None:
     """Return the lifetimes without the new arrays whose sources are freed, and live on instead."""
     end, kept, gone = device.end.copy(), dict[int, int](), list[int]()
     of = dict[int, int]()

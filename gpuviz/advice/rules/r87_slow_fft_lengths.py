@@ -1,7 +1,8 @@
 """R87: FFTs of a length with a large prime factor."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines, text_of
 from gpuviz.advice.kernels.bluestein import BluesteinTransforms, bluestein_transforms
@@ -10,11 +11,6 @@ from gpuviz.advice.rule import Rule
 from gpuviz.advice.source.libraries import by_library
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(
@@ -34,7 +30,7 @@ RULES = (
 _IN_SCIPY = "scipy.fft.next_fast_len"
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find the FFTs of lengths with a large prime factor.
 
     Trigger and durations: see `gpuviz.advice.kernels.bluestein.bluestein_transforms`.
@@ -50,7 +46,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
             yield finding
 
 
-def _finding(device: "DeviceBlocks", found: BluesteinTransforms) -> Finding:
+def _finding(device: DeviceBlocks, found: BluesteinTransforms) -> Finding:
     schedule, work = device.schedule, found.work
     spent, duration = schedule.duration[work], schedule.duration.copy()
     duration[work] = found.duration
@@ -78,7 +74,7 @@ def _finding(device: "DeviceBlocks", found: BluesteinTransforms) -> Finding:
     )
 
 
-def _change(device: "DeviceBlocks", found: BluesteinTransforms) -> str:
+def _change(device: DeviceBlocks, found: BluesteinTransforms) -> str:
     outside = {"torch": _IN_SCIPY, "jax": _IN_SCIPY}
     function = by_library(device.recording, outside, f"cupyx.{_IN_SCIPY}")
     if found.is_padded:

@@ -1,12 +1,13 @@
 """R88: small matrices that are factorized one by one."""
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host.calls_left_out import without_calls
 from gpuviz.advice.host_lines import line_numbers, line_of, text_of
@@ -15,17 +16,10 @@ from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.replay.trace import KERNEL
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import stacks_of, text_numbers
+from gpuviz.data.call_stacks import Frame
 from gpuviz.data.columns import distinct, plain
 from gpuviz.data.tables import DICTIONARIES
 from gpuviz.quantities import format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.data.call_stacks import Frame
 
 RULES = (
     Rule(
@@ -65,12 +59,12 @@ class _Calls:
     """
 
     name: str
-    work: "NDArray[Any]"
-    number: "NDArray[Any]"
+    work: np.ndarray
+    number: np.ndarray
     stack: int
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find lines that solve systems, invert or factorize matrices in a loop, each by itself.
 
     Trigger: a line calls such a function at least eight times in a row. What a call reads, and what
@@ -110,7 +104,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
 
 
 def _without(
-    device: "DeviceBlocks", calls: _Calls, work: "NDArray[Any]", duration: "NDArray[Any]"
+    device: DeviceBlocks, calls: _Calls, work: np.ndarray, duration: np.ndarray
 ) -> ScheduleChange:
     """Return the change to other durations, without some work and what the host does for it."""
     schedule, tables = device.schedule, device.recording.tables
@@ -129,7 +123,7 @@ def _without(
     return without_calls(device, duration, gone)
 
 
-def _calls(device: "DeviceBlocks") -> "Iterator[_Calls]":
+def _calls(device: DeviceBlocks) -> Iterator[_Calls]:
     """Yield the calls of each line that may take a stack of matrices instead."""
     recording, schedule = device.recording, device.schedule
     stacks = stacks_of(recording.tables, schedule.call)
@@ -154,7 +148,7 @@ def _calls(device: "DeviceBlocks") -> "Iterator[_Calls]":
             yield _Calls(names[stack], of_line, number, stack)
 
 
-def _routine(frames: "Sequence[Frame]") -> str:
+def _routine(frames: Sequence[Frame]) -> str:
     """Return the function of a library that a line calls, if it takes stacks of matrices too."""
     inside = list(takewhile(lambda frame: frame.is_installed, frames))
     if inside and _OF_CUPY in inside[-1].filename:
@@ -163,7 +157,7 @@ def _routine(frames: "Sequence[Frame]") -> str:
     return f"torch.linalg.{called[1].replace('inverse', 'inv')}" if called else ""
 
 
-def _runs(device: "DeviceBlocks", calls: _Calls) -> list[tuple[int, int]]:
+def _runs(device: DeviceBlocks, calls: _Calls) -> list[tuple[int, int]]:
     """Return the ranges of calls of which none needs another, at least eight each."""
     used, schedule = device.used, device.schedule
     times = plain(device.recording.tables["api_calls"]["time"])
@@ -208,12 +202,12 @@ def _runs(device: "DeviceBlocks", calls: _Calls) -> list[tuple[int, int]]:
 
 
 def _bytes_of_calls(
-    device: "DeviceBlocks",
-    number: "NDArray[Any]",
-    block: "NDArray[Any]",
-    is_own: "NDArray[Any]",
+    device: DeviceBlocks,
+    number: np.ndarray,
+    block: np.ndarray,
+    is_own: np.ndarray,
     count: int,
-) -> "NDArray[Any]":
+) -> np.ndarray:
     """Return the bytes of the arrays that each call alone uses, counted once for each use.
 
     Args:
@@ -231,7 +225,7 @@ def _bytes_of_calls(
 
 
 def _finding(
-    device: "DeviceBlocks", calls: _Calls, change: ScheduleChange, before_ns: int, count: int
+    device: DeviceBlocks, calls: _Calls, change: ScheduleChange, before_ns: int, count: int
 ) -> Finding:
     schedule, counted = device.schedule, format_counted(count, "time", "times")
     line = line_of(device.recording, calls.stack, format_duration(before_ns))

@@ -1,20 +1,15 @@
 """R89: kernels use elements that are apart, as of one of several interleaved fields."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.finding import Finding
 from gpuviz.advice.host_lines import longest_lines, text_of
-from gpuviz.advice.kernels.strided_access import strided_accesses
+from gpuviz.advice.kernels.strided_access import StridedAccess, strided_accesses
 from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import stacks_of
 from gpuviz.quantities import format_bytes, format_count, format_counted, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
-    from gpuviz.advice.kernels.strided_access import StridedAccess
 
 RULES = (
     Rule(
@@ -32,7 +27,7 @@ RULES = (
 )
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find arrays of which kernels use elements that have gaps between them.
 
     Trigger: see `gpuviz.advice.kernels.strided_access.strided_accesses`. Parts of rows are
@@ -54,7 +49,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
 
 
 def _finding(
-    device: "DeviceBlocks", found: "StridedAccess", change: ScheduleChange, saved_ns: int
+    device: DeviceBlocks, found: StridedAccess, change: ScheduleChange, saved_ns: int
 ) -> Finding:
     schedule = device.schedule
     spent = schedule.duration[found.work]

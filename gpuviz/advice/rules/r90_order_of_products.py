@@ -1,11 +1,13 @@
 """R90: matrices are multiplied in an order that takes longer than another one."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gpuviz.advice.arrays.block_uses import BlockUses
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import READ, WRITE
 from gpuviz.advice.finding import Finding, named
 from gpuviz.advice.kernels.matrix_kernels import bandwidth_of, operand_bytes
@@ -17,13 +19,6 @@ from gpuviz.analysis.launches import stacks_of, user_frames, values_of_stacks
 from gpuviz.analysis.touches import PRODUCT, work_areas
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_bytes, format_count, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(
@@ -96,7 +91,7 @@ class _Reordered:
     made: int
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find products whose result is only multiplied, and would better be multiplied in parts.
 
     Trigger: a product C = A B is read by products with other matrices alone. For C D, the rows of
@@ -121,7 +116,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
         yield _finding(device, orders, chosen)
 
 
-def _of_common_lines(device: "DeviceBlocks", found: list[_Reordered]) -> "NDArray[Any]":
+def _of_common_lines(device: DeviceBlocks, found: list[_Reordered]) -> np.ndarray:
     """Return a number for each matrix, equal for those whose products are in common lines.
 
     What a backward pass does is in the line that it belongs to.
@@ -145,7 +140,7 @@ class _Orders:
         left: For each number in the schedule, how long its work takes in the better order, in ns.
     """
 
-    def __init__(self, device: "DeviceBlocks") -> None:
+    def __init__(self, device: DeviceBlocks) -> None:
         self._device, self._uses = device, BlockUses(device)
         self._products = {each.result: each for each in self._found()}
         self._readers: dict[int, list[_Use]] = {}
@@ -162,7 +157,7 @@ class _Orders:
             use = _Use(other, result, spent, product.work)
             self._readers.setdefault(block, []).append(use)
 
-    def _found(self) -> "Iterator[_Product]":
+    def _found(self) -> Iterator[_Product]:
         """Find products of two arrays that fill a block."""
         device, uses = self._device, self._uses
         areas = device.place[work_areas(device.recording, device.used.blocks)]
@@ -187,7 +182,7 @@ class _Orders:
                     int(uses.work[row]),
                 )
 
-    def better(self) -> "Iterator[_Reordered]":
+    def better(self) -> Iterator[_Reordered]:
         """Find matrices that another order does without, the last ones first."""
         for block in self._multiplied()[::-1].tolist():
             product, uses = self._products[block], self._readers[block]
@@ -200,7 +195,7 @@ class _Orders:
                 made = max(inner.result for inner, _, _, _ in known)
                 yield _Reordered(block, product, uses, made)
 
-    def _multiplied(self) -> "NDArray[Any]":
+    def _multiplied(self) -> np.ndarray:
         """Return the blocks that products make and alone read, in the order of their makers."""
         device, uses = self._device, self._uses
         is_chosen = device.is_freed & ~device.is_initial & ~device.is_shared & device.is_seen
@@ -212,7 +207,7 @@ class _Orders:
         blocks = blocks[counts == known] if made else blocks
         return blocks[np.argsort(device.begin[blocks], kind="stable")]
 
-    def _other_order(self, product: _Product, use: _Use) -> "tuple[_Use, _Use, int, int] | None":
+    def _other_order(self, product: _Product, use: _Use) -> tuple[_Use, _Use, int, int] | None:
         """Return the two products that take the place of a use, and the factor that each reads."""
         matrix = int(self._device.requested[product.result])
         factors = list(zip(product.factors, product.sizes, strict=True))
@@ -235,7 +230,7 @@ class _Orders:
         return max(ns, moved / self._rate if self._rate else 0.0, _SHORTEST_NS)
 
     def _replace(
-        self, product: _Product, uses: list[_Use], others: "list[tuple[_Use, _Use, int, int]]"
+        self, product: _Product, uses: list[_Use], others: list[tuple[_Use, _Use, int, int]]
     ) -> None:
         """Let products in another order take the place of some."""
         self.left[product.work] = 0
@@ -249,7 +244,7 @@ class _Orders:
             self._readers[outer].append(second)
 
 
-def _finding(device: "DeviceBlocks", orders: _Orders, found: list[_Reordered]) -> Finding:
+def _finding(device: DeviceBlocks, orders: _Orders, found: list[_Reordered]) -> Finding:
     schedule, tables = device.schedule, device.recording.tables
     blocks = np.array([each.block for each in found])
     work = distinct(

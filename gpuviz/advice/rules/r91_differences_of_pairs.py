@@ -1,11 +1,12 @@
 """R91: differences of all pairs of vectors are stored, only to be squared and summed."""
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from gpuviz.advice.arrays.block_uses import BlockUses
+from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 from gpuviz.advice.arrays.elementwise import READ, WRITE
 from gpuviz.advice.arrays.training_blocks import BACKWARD
 from gpuviz.advice.finding import Finding, named
@@ -16,13 +17,6 @@ from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import phases_of, stacks_of, user_frames, values_of_stacks
 from gpuviz.data.columns import distinct
 from gpuviz.quantities import format_bytes, format_count, format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from gpuviz.advice.arrays.device_blocks import DeviceBlocks
 
 RULES = (
     Rule(
@@ -56,7 +50,7 @@ _SUM = re.compile(r"\bat::native::reduce_kernel<.*(sum_functor|MeanOps)<", re.DO
 _MINUS = re.compile(r"[^\w(\[,=*/+-]\s*-|\bsub(tract)?_?\(")
 
 
-def find(device: "DeviceBlocks") -> "Iterator[Finding]":
+def find(device: DeviceBlocks) -> Iterator[Finding]:
     """Find lines that compute distances from the differences of all pairs of vectors.
 
     Trigger: a kernel of PyTorch's sums and differences alone writes a block, in a line that has a
@@ -81,7 +75,7 @@ def find(device: "DeviceBlocks") -> "Iterator[Finding]":
 class _Pairs:
     """The differences of all pairs on a device, and what is made of them."""
 
-    def __init__(self, device: "DeviceBlocks") -> None:
+    def __init__(self, device: DeviceBlocks) -> None:
         self._device = device
         self._is_large = device.requested >= _LEAST_BYTES
         self._is_large &= device.is_freed & ~device.is_initial & ~device.is_shared & device.is_seen
@@ -95,7 +89,7 @@ class _Pairs:
         phases = phases_of(tables, stacks_of(tables, uses.call))
         self._is_backward = phases == BACKWARD
 
-    def found(self) -> "Iterator[tuple[list[int], int]]":
+    def found(self) -> Iterator[tuple[list[int], int]]:
         """Find the differences, with their squares if they are stored, and the block of the sums.
 
         Yields:
@@ -125,7 +119,7 @@ class _Pairs:
             if device.requested[result] <= _MOST_RESULT * device.requested[block]:
                 yield blocks, result
 
-    def _reader(self, block: int, is_maker: "NDArray[Any]") -> "tuple[int, bool] | None":
+    def _reader(self, block: int, is_maker: np.ndarray) -> tuple[int, bool] | None:
         """Return a use by the only kernel but backward passes that reads a block.
 
         Large arrays are read and written in parts, by as many kernels of a line.
@@ -153,7 +147,7 @@ class _Pairs:
         blocks = distinct(self.uses.block[rows[self.uses.mode[rows] == WRITE]])
         return int(blocks[0]) if len(blocks) == 1 else None
 
-    def of_backward(self, blocks: "NDArray[Any]") -> "NDArray[Any]":
+    def of_backward(self, blocks: np.ndarray) -> np.ndarray:
         """Return the blocks of the size of some that backward passes of their lines make."""
         device = self._device
         if device.training is None:
@@ -167,9 +161,7 @@ class _Pairs:
         return np.flatnonzero(is_gone & (device.training.phase == BACKWARD))
 
 
-def _finding(
-    device: "DeviceBlocks", pairs: _Pairs, found: "list[tuple[list[int], int]]"
-) -> Finding:
+def _finding(device: DeviceBlocks, pairs: _Pairs, found: list[tuple[list[int], int]]) -> Finding:
     schedule, uses = device.schedule, pairs.uses
     differences = np.array([blocks[0] for blocks, _ in found])
     stored = np.array([each for blocks, _ in found for each in blocks])
@@ -217,7 +209,7 @@ def _finding(
     )
 
 
-def _writers(uses: BlockUses, blocks: "NDArray[Any]") -> "NDArray[Any]":
+def _writers(uses: BlockUses, blocks: np.ndarray) -> np.ndarray:
     """Return the calls that write some blocks."""
-    calls: NDArray[Any] = uses.call[np.isin(uses.block, blocks) & (uses.mode == WRITE)]
+    calls: np.ndarray = uses.call[np.isin(uses.block, blocks) & (uses.mode == WRITE)]
     return calls
