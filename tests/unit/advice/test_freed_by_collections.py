@@ -29,7 +29,6 @@ def no_other_collections():
         yield visited
     finally:
         gc.enable()
-        gc.unfreeze()
         gc.collect()
 
 
