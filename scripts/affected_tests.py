@@ -4,6 +4,8 @@ Tests mirror the rooms of the package, so a changed file affects the tests of it
 of advice, which has most tests, it affects those that import it, and those of the rules that import
 it: the tests with the rule's name, and those that name the rule, such as ``R45``. What depends on
 the room is left to ``scripts/test``, or to ``scripts/check --all``.
+
+Usage: python -m scripts.affected_tests [--languages]; with it, prints the languages to check.
 """
 
 import ast
@@ -33,6 +35,9 @@ _TESTED_IN = {
 }
 # What other rooms of C++ are tested by: those that record.
 _NATIVE = ("record", "recorder")
+# What the checks of a language read, beside what affects everything; Python's are always run.
+_CHECKED = {"cpp": ("gpuviz/native/", ".clang-format"), "typescript": ("extension/",)}
+_CHECKS = ("scripts/static-checks", *_EVERYTHING)
 _ADVICE = "gpuviz/advice/"
 _TESTS_OF_ADVICE = "tests/unit/advice"
 _RULE = re.compile(r"gpuviz/advice/rules/r(\d+)_(\w+)\.py")
@@ -51,6 +56,17 @@ def affected(paths: Iterable[str]) -> list[str]:
         elif path.startswith("gpuviz/"):
             found |= _of_source(path.removeprefix("gpuviz/"))
     return sorted(each for each in found if not found & set(map(str, Path(each).parents)))
+
+
+def languages(paths: Iterable[str]) -> list[str]:
+    """Return the languages whose static checks read one of these files."""
+    changed = [*paths]
+    checked = (each for each, read in _CHECKED.items() if _any_in(changed, (*read, *_CHECKS)))
+    return ["python", *checked]
+
+
+def _any_in(paths: Iterable[str], places: tuple[str, ...]) -> bool:
+    return any(path.startswith(places) for path in paths)
 
 
 def _of_advice(path: str) -> set[str]:
@@ -163,4 +179,5 @@ def _lines(*command: str, check: bool = True) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.writelines(f"{each}\n" for each in affected(_changed()))
+    chosen = languages if "--languages" in sys.argv else affected
+    sys.stdout.writelines(f"{each}\n" for each in chosen(_changed()))

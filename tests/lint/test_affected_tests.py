@@ -2,7 +2,7 @@
 
 import pytest
 
-from scripts.affected_tests import ROOT, affected
+from scripts.affected_tests import ROOT, affected, languages
 
 
 @pytest.mark.parametrize("rule", sorted((ROOT / "gpuviz/advice/rules").glob("r*.py")))
@@ -64,3 +64,17 @@ def test_what_a_test_imports_affects_it_and_what_all_findings_need_affects_almos
     assert {"parsed_text", "conditions"} <= names("gpuviz/advice/source/parsed_text.py")
     assert names("gpuviz/advice/replay/schedule.py") >= names("gpuviz/advice/findings.py")
     assert len(names("gpuviz/advice/findings.py")) > 100
+
+
+@pytest.mark.parametrize(
+    ("changed", "checked"),
+    [
+        ("gpuviz/advice/findings.py", ["python"]),
+        ("gpuviz/native/hazards/engine.cpp", ["python", "cpp"]),
+        ("extension/src/view/drawer.ts", ["python", "typescript"]),
+        ("scripts/static-checks", ["python", "cpp", "typescript"]),
+        ("pyproject.toml", ["python", "cpp", "typescript"]),
+    ],
+)
+def test_the_checks_of_a_language_are_run_if_what_they_read_differs(changed, checked):
+    assert languages(["docs/index.md", changed]) == checked
