@@ -84,7 +84,7 @@ def find(device: DeviceBlocks) -> Iterator[Finding]:
     most bytes counts. A module of which any part runs again in the backward pass is checkpointed
     already: of the others, the longest run counts. Instead of a list, it may be a module with half
     of these bytes that each step calls several times, as one that advances a state: it begins again
-    where what it allocated first is allocated again.
+    where what it allocated first is allocated again, and each call allocates the same.
 
     Saving: the decrease of the peak if the activations of a group of these modules, without its
     output, were freed when its forward pass ends, and allocated again before its first gradient.
@@ -161,16 +161,29 @@ def _called_module(device: DeviceBlocks, training: TrainingBlocks, chosen: np.nd
             continue
         is_within = [f"{training.modules[row]}.".startswith(f"{path}.") for row in forward.tolist()]
         rows = forward[np.array(is_within, bool)]
-        step, stack = training.step[rows], device.stack[rows]
-        _, first, place = np.unique(step, return_index=True, return_inverse=True)
-        is_first = stack == stack[first][place]
-        begins = is_first & np.append(True, (stack[1:] != stack[:-1]) | (step[1:] != step[:-1]))
-        number = np.cumsum(begins)
-        of_block[rows] = number - number[first][place]
-        count = int(of_block.max()) + 1
-        if count > 1:
-            return _Modules([path] * count, of_block, are_calls=True)
+        number = _calls_in_steps(training.step, device.stack, rows)
+        if number is not None:
+            of_block[rows] = number
+            return _Modules([path] * (int(number.max()) + 1), of_block, are_calls=True)
     return _Modules([], of_block)
+
+
+def _calls_in_steps(step: np.ndarray, stack: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+    """Return which call of a module in its step allocated each of some blocks, from 0.
+
+    A call begins where what was allocated first is allocated again. None if there is one call, or
+    if not all of them allocate the same: then a loop within the module repeats a part of it.
+    """
+    step, stack = step[rows], stack[rows]
+    _, first, place = np.unique(step, return_index=True, return_inverse=True)
+    is_first = stack == stack[first][place]
+    is_first[1:] &= (stack[1:] != stack[:-1]) | (step[1:] != step[:-1])
+    begun = np.cumsum(is_first)
+    number: np.ndarray = begun - begun[first][place]
+    calls = np.bincount(place, is_first)
+    (of_step, _), counts = np.unique(np.stack([place, stack]), axis=1, return_counts=True)
+    is_same = bool((counts % calls[of_step] == 0).all())
+    return number if is_same and number.max(initial=0) > 0 else None
 
 
 def _with_parents(path: str) -> list[str]:

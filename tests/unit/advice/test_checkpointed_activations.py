@@ -1,5 +1,7 @@
 """R52: activations that checkpointing saves."""
 
+import pytest
+
 from gpuviz.advice.findings import findings, is_trade
 from tests.unit.advice.training import (
     MIB,
@@ -168,5 +170,13 @@ def test_each_call_of_a_module_that_a_step_calls_again_is_checkpointed():
     assert found(after, "R52") == []
 
 
-def test_a_module_that_a_step_calls_once_has_no_calls_to_checkpoint():
-    assert found(trains([f"advance.{part}" for part in "abcdefgh"]), "R52") == []
+@pytest.mark.parametrize(
+    "names",
+    [
+        [f"advance.{part}" for part in "abcdefgh"],
+        # A loop within the module repeats a part of it.
+        [*["advance.up", "advance.down"] * 4, "advance.last"],
+    ],
+)
+def test_a_module_that_a_step_calls_once_has_no_calls_to_checkpoint(names):
+    assert found(trains(names), "R52") == []
