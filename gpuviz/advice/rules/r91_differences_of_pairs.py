@@ -38,7 +38,7 @@ _PASSES = 5
 _ACCESSES = 2
 # Functions with a state of two arrays also add; the line tells.
 _SUBTRACTION = re.compile(
-    r"\bat::native::\w*elementwise_kernel<.*CUDAFunctor(OnSelf)?_add<", re.DOTALL
+    r"\bat::native::\w*elementwise_kernel<.*CUDAFunctor(?:On\w+)?_add<", re.DOTALL
 )
 _SQUARE = re.compile(
     r"\bat::native::\w*elementwise_kernel<.*"
