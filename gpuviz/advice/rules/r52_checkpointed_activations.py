@@ -155,11 +155,12 @@ def _called_module(device: DeviceBlocks, training: TrainingBlocks, chosen: np.nd
     recomputed = recomputed_modules(device.recording)
     forward = np.flatnonzero(training.phase == FORWARD)
     forward = forward[np.lexsort((device.begin[forward], training.step[forward]))]
-    of_block = np.full(len(device.size), -1, np.int64)
+    names, of_block = set(training.modules), np.full(len(device.size), -1, np.int64)
     for path in sorted(sums, key=lambda each: each.count(".")):
         if sums[path] < least or any(f"{each}.".startswith(f"{path}.") for each in recomputed):
             continue
-        is_within = [f"{training.modules[row]}.".startswith(f"{path}.") for row in forward.tolist()]
+        inside = {each for each in names if f"{each}.".startswith(f"{path}.")}
+        is_within = [training.modules[row] in inside for row in forward.tolist()]
         rows = forward[np.array(is_within, bool)]
         number = _calls_in_steps(training.step, device.stack, rows)
         if number is not None:

@@ -18,6 +18,7 @@ from gpuviz.analysis.grouping import components
 from gpuviz.analysis.launches import stacks_of, user_frames, values_of_stacks
 from gpuviz.analysis.touches import PRODUCT, work_areas
 from gpuviz.data.columns import distinct
+from gpuviz.data.strings import ids_named
 from gpuviz.quantities import format_bytes, format_count, format_duration
 
 RULES = (
@@ -108,6 +109,8 @@ def find(device: DeviceBlocks) -> Iterator[Finding]:
     Saving: the recorded `Schedule` with these times, and the decrease of the peak if C had the
     bytes of X D. Results are rounded otherwise.
     """
+    if not len(ids_named(device.recording.tables, PRODUCT.search)):
+        return
     orders = _Orders(device)
     found = list(orders.better())
     groups = _of_common_lines(device, found)
@@ -142,6 +145,9 @@ class _Orders:
 
     def __init__(self, device: DeviceBlocks) -> None:
         self._device, self._uses = device, BlockUses(device)
+        areas = device.place[work_areas(device.recording, device.used.blocks)]
+        self._is_operand = self._uses.are_of(PRODUCT) & ~np.isin(self._uses.block, areas)
+        self._is_multiplied = self._only_multiplied()
         self._products = {each.result: each for each in self._found()}
         self._readers: dict[int, list[_Use]] = {}
         for each in self._products.values():
@@ -157,14 +163,25 @@ class _Orders:
             use = _Use(other, result, spent, product.work)
             self._readers.setdefault(block, []).append(use)
 
+    def _only_multiplied(self) -> np.ndarray:
+        """Return which blocks products write and read, and nothing else uses."""
+        device, uses, count = self._device, self._uses, len(self._device.size)
+        is_chosen: np.ndarray = (
+            device.is_freed & ~device.is_initial & ~device.is_shared & device.is_seen
+        )
+        is_chosen &= device.requested >= _LEAST_BYTES
+        is_chosen &= np.bincount(uses.block, ~self._is_operand, count) == 0
+        for mode in (READ, WRITE):
+            is_chosen &= np.bincount(uses.block, uses.mode == mode, count) > 0
+        return is_chosen
+
     def _found(self) -> Iterator[_Product]:
-        """Find products of two arrays that fill a block."""
-        device, uses = self._device, self._uses
-        areas = device.place[work_areas(device.recording, device.used.blocks)]
-        is_operand = uses.are_of(PRODUCT) & ~np.isin(uses.block, areas)
+        """Find products of two arrays that fill a block, of which one is only multiplied."""
+        device, uses, is_operand = self._device, self._uses, self._is_operand
         size = np.zeros(len(uses.block), np.int64)
         size[is_operand] = operand_bytes(device.used, uses.touch[is_operand])
-        made = np.flatnonzero(is_operand & (uses.mode == WRITE))
+        calls = distinct(uses.call[self._is_multiplied[uses.block]])
+        made = np.flatnonzero(is_operand & (uses.mode == WRITE) & np.isin(uses.call, calls))
         # Kernels name a result twice that they could also add to.
         for row in made[np.unique(uses.call[made], return_index=True)[1]].tolist():
             rows = uses.of_call(row)
@@ -198,9 +215,9 @@ class _Orders:
     def _multiplied(self) -> np.ndarray:
         """Return the blocks that products make and alone read, in the order of their makers."""
         device, uses = self._device, self._uses
-        is_chosen = device.is_freed & ~device.is_initial & ~device.is_shared & device.is_seen
-        is_chosen &= device.requested >= _LEAST_BYTES
-        made = [each for each in self._products if is_chosen[each] and each in self._readers]
+        made = [
+            each for each in self._products if self._is_multiplied[each] and each in self._readers
+        ]
         blocks = np.array(made, np.int64)
         counts = np.array([len(distinct(uses.call[uses.of_block(each)])) for each in made])
         known = np.array([1 + len(self._readers[each]) for each in made], np.int64)

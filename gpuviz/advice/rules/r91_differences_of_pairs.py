@@ -16,6 +16,7 @@ from gpuviz.advice.replay.schedule import ScheduleChange
 from gpuviz.advice.rule import Rule
 from gpuviz.analysis.launches import phases_of, stacks_of, user_frames, values_of_stacks
 from gpuviz.data.columns import distinct
+from gpuviz.data.strings import ids_named
 from gpuviz.quantities import format_bytes, format_count, format_duration
 
 RULES = (
@@ -64,6 +65,8 @@ def find(device: DeviceBlocks) -> Iterator[Finding]:
     as many passes for a backward pass: `torch.cdist` gets more than 25 vectors by a product of
     matrices, a limit and a root.
     """
+    if not len(ids_named(device.recording.tables, _SUBTRACTION.search)):
+        return
     pairs = _Pairs(device)
     found = list(pairs.found())
     sites = device.site[[blocks[0] for blocks, _ in found]]
@@ -77,13 +80,12 @@ class _Pairs:
 
     def __init__(self, device: DeviceBlocks) -> None:
         self._device = device
-        self._is_large = device.requested >= _LEAST_BYTES
-        self._is_large &= device.is_freed & ~device.is_initial & ~device.is_shared & device.is_seen
         self.uses = uses = BlockUses(device)
         self._is_subtraction = uses.are_of(_SUBTRACTION)
-        if not (self._is_subtraction & (uses.mode == WRITE) & self._is_large[uses.block]).any():
-            self._is_large[:] = False
-            return
+        is_large = device.is_freed & ~device.is_initial & ~device.is_shared & device.is_seen
+        is_large &= device.requested >= _LEAST_BYTES
+        written = uses.block[self._is_subtraction & (uses.mode == WRITE)]
+        self._differences = distinct(written[is_large[written]])
         self._is_square, self._is_norm, self._is_sum = map(uses.are_of, (_SQUARE, _NORM, _SUM))
         tables = device.recording.tables
         phases = phases_of(tables, stacks_of(tables, uses.call))
@@ -95,38 +97,41 @@ class _Pairs:
         Yields:
             The blocks that are not needed, and the one that is.
         """
-        device = self._device
-        for block in np.flatnonzero(self._is_large).tolist():
-            made = self._reader(block, self._is_subtraction)
-            if made is None or not _MINUS.search(device.lines.line_of(np.array([block])).source):
-                continue
-            reader, is_by_pairs = made
-            if not is_by_pairs:
-                continue
-            if self._is_norm[reader]:
-                blocks = [block]
-            elif self._is_square[reader]:
-                square = self._written(reader)
-                made = None if square is None else self._reader(square, self._is_square)
-                if square is None or made is None or not self._is_sum[made[0]]:
-                    continue
-                blocks, reader = [block, square], made[0]
-            else:
-                continue
-            result = self._written(reader)
-            if result is None:
-                continue
-            if device.requested[result] <= _MOST_RESULT * device.requested[block]:
-                yield blocks, result
+        size = self._device.requested
+        for block in self._differences.tolist():
+            stored, reader = self._until_summed(block)
+            result = None if reader is None else self._written(reader)
+            if result is not None and size[result] <= _MOST_RESULT * size[block]:
+                yield stored, result
 
-    def _reader(self, block: int, is_maker: np.ndarray) -> tuple[int, bool] | None:
+    def _until_summed(self, block: int) -> tuple[list[int], int | None]:
+        """Return differences with their squares, and a use by the kernel that sums them.
+
+        None if they are no differences of pairs, or used otherwise.
+        """
+        reader, is_by_pairs = self._reader(block, self._is_subtraction)
+        if reader is None or not is_by_pairs or not self._has_minus(block):
+            return [block], None
+        if self._is_norm[reader]:
+            return [block], reader
+        square = self._written(reader) if self._is_square[reader] else None
+        if square is None:
+            return [block], None
+        reader, _ = self._reader(square, self._is_square)
+        is_summed = reader is not None and bool(self._is_sum[reader])
+        return [block, square], reader if is_summed else None
+
+    def _has_minus(self, block: int) -> bool:
+        return bool(_MINUS.search(self._device.lines.line_of(np.array([block])).source))
+
+    def _reader(self, block: int, is_maker: np.ndarray) -> tuple[int | None, bool]:
         """Return a use by the only kernel but backward passes that reads a block.
 
         Large arrays are read and written in parts, by as many kernels of a line.
 
         Returns:
-            The use, and whether all that was read for the block has an eighth of its bytes at most.
-            None if other kernels write the block, or several lines read it.
+            The use; None if other kernels write the block, or several lines read it. And whether
+            all that was read for the block has an eighth of its bytes at most.
         """
         uses, size = self.uses, self._device.requested
         rows = uses.of_block(block)
@@ -134,10 +139,10 @@ class _Pairs:
         is_made = is_maker[rows] & (uses.mode[rows] == WRITE)
         written, read = rows[is_made], rows[~is_made]
         if not (len(written) and len(read)) or (uses.mode[read] != READ).any():
-            return None
+            return None, False
         stacks = stacks_of(self._device.recording.tables, uses.call[read])
         if (stacks != stacks[0]).any():
-            return None
+            return None, False
         others = distinct(np.concatenate([uses.beside(row) for row in written.tolist()]))
         return int(read[0]), bool((size[others] * _LEAST_FACTOR <= size[block]).all())
 
