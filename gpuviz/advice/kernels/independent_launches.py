@@ -11,7 +11,7 @@ _LEAST_APART = 0.5
 
 
 def are_independent(schedule: Schedule, work: np.ndarray) -> bool:
-    """Return whether most launches have nothing to wait for in the one before.
+    """Return whether at least half of the launches have nothing to wait for in the one before.
 
     They directly follow it on the stream, and share no array with it that one of the two writes.
     False if they are on several streams already, or if it is unknown what they use.
@@ -21,7 +21,7 @@ def are_independent(schedule: Schedule, work: np.ndarray) -> bool:
         work: The launches, as activities.
     """
     used = schedule.touches
-    if used is None or len(work) < 2 or len(np.unique(schedule.stream[work])) > 1:  # noqa: PLR2004 - a pair
+    if used is None or len(work) <= 1 or len(np.unique(schedule.stream[work])) > 1:
         return False
     order = work[np.argsort(schedule.begin[work], kind="stable")]
     place = np.full(len(schedule.rows) + 1, -1)

@@ -236,7 +236,7 @@ def _reference(copies: _Copies) -> str:
         reached = f"Pinned memory reaches about {_gigabytes(copies.typical)} over PCIe"
         which = "4, and more over PCIe 5"
         if copies.typical == _RATE_OF_PCIE_5:
-            which = "5, which such a GPU has, and half of that over PCIe 4"
+            which = "5, which GPUs with this memory bandwidth have, and half of that over PCIe 4"
         return f"{reached} {which}; this recording has no copies of pinned memory to compare with."
     values = " and ".join(sorted({_gigabytes(rate) for rate in measured if rate}))
     return f"Copies of pinned memory in this recording reach {values}."

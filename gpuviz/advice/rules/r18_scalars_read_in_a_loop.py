@@ -39,7 +39,7 @@ RULES = (
 _CHANGE = (
     "Leave the value on the GPU where only further work uses it: an array of one element does as "
     "well as a number for CuPy's functions. Otherwise keep these arrays in a list and read all "
-    "of them at once after the loop, such as `cupy.stack(values).get()`, or some every few "
+    "of them at once after the loop, such as `cupy.stack(values).get()`, or in batches every few "
     "iterations."
 )
 _OF_TORCH = (

@@ -135,7 +135,7 @@ def _before(schedule: Schedule, work: np.ndarray, others: np.ndarray) -> np.ndar
         The times in ns.
     """
     busy = Intervals(schedule.begin[others], schedule.end[others])
-    first = np.full(len(work), schedule.begin[others].min(initial=0))
+    first = np.zeros(len(work), np.int64)
     launched, begin = schedule.launch_begin()[work], schedule.begin[work]
     done = busy.within(first, np.maximum(launched, first))
     return _fitting(schedule, work, done, busy.within(first, np.maximum(begin, first)))
