@@ -112,7 +112,8 @@ def test_without_pinned_copies_to_compare_with_the_rate_is_that_of_the_gpus_pcie
     assert finding.saved_ns == pytest.approx(saved_ns(without_reference, improved), rel=0.1)
     assert finding.reason.endswith(
         "Pinned memory reaches about 50.0 GB/s over PCIe 5, which GPUs with this memory bandwidth "
-        "have, and half of that over PCIe 4; this recording has no copies of pinned memory to compare with."
+        "have, and half of that over PCIe 4; this recording has no copies of pinned memory to "
+        "compare with."
     )
 
 
